@@ -1,0 +1,71 @@
+// Python bindings of one backend library. Compiled once per backend (module _cpu_base, _cpu_v3, _cpu_v4,
+// _cuda, _simt): pointers and streams come in as integers, the GIL is released, a bad status is an exception.
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <type_traits>
+
+#include "include/roarfast.h"
+
+namespace py = pybind11;
+
+namespace {
+
+// What Python passes for a C parameter: integers for pointers and enums, numbers as they are.
+template <typename T>
+using python_t = std::conditional_t<std::is_pointer_v<T>, std::uintptr_t,
+                                    std::conditional_t<std::is_enum_v<T>, int, T>>;
+
+template <typename T>
+T from_python(python_t<T> v) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<T>(v);
+  } else {
+    return static_cast<T>(v);
+  }
+}
+
+void check(rf_status status) {
+  if (status == RF_OK) return;
+  const char* why = rf_last_error();
+  if (status == RF_INVALID_ARGUMENT) throw py::value_error(why);
+  if (status == RF_UNSUPPORTED_DTYPE) throw py::type_error(why);
+  throw std::runtime_error(why);
+}
+
+template <typename... Args>
+void def(py::module_& m, const char* name, rf_status (*f)(Args...)) {
+  m.def(name, [f](python_t<Args>... args) {
+    rf_status status;
+    {
+      py::gil_scoped_release release;
+      status = f(from_python<Args>(args)...);
+    }
+    check(status);
+  });
+}
+
+template <typename... Args>
+void def(py::module_& m, const char* name, int64_t (*f)(Args...)) {
+  m.def(name, [f](python_t<Args>... args) { return f(from_python<Args>(args)...); });
+}
+
+}  // namespace
+
+#define RF_DEF(op) def(m, #op, rf_##op)
+
+PYBIND11_MODULE(RF_MODULE, m) {
+  m.def("backend_name", &rf_backend_name);
+  m.def("build_info", &rf_build_info);
+  m.def("set_num_threads", &rf_set_num_threads);
+  m.def("get_num_threads", &rf_get_num_threads);
+
+  RF_DEF(total_variation);
+  RF_DEF(total_variation_workspace_bytes);
+  RF_DEF(gaussian_filter);
+  RF_DEF(gaussian_filter_workspace_bytes);
+  RF_DEF(maximum_filter);
+  RF_DEF(maximum_filter_workspace_bytes);
+  RF_DEF(sobel);
+}

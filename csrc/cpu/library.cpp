@@ -1,0 +1,32 @@
+// What is not an op: thread count, last error, build information.
+#include <atomic>
+#include <string>
+
+#include "common/status.h"
+
+namespace {
+std::atomic<int> num_threads{1};
+}
+
+extern "C" {
+
+const char* rf_last_error(void) { return rf::error_buffer(); }
+
+const char* rf_backend_name(void) { return RF_BACKEND_NAME; }
+
+const char* rf_build_info(void) {
+  static const std::string info = std::string("compiler=") + RF_COMPILER +
+#ifdef _OPENMP
+                                  "\nthreading=OpenMP"
+#else
+                                  "\nthreading=std::thread"
+#endif
+      ;
+  return info.c_str();
+}
+
+void rf_set_num_threads(int threads) { num_threads = threads < 1 ? 1 : threads; }
+
+int rf_get_num_threads(void) { return num_threads; }
+
+}  // extern "C"

@@ -1,0 +1,87 @@
+// The C API of roarfast. One header, several implementations: every backend library (CPU at each SIMD
+// level, CUDA, CUDA-on-host) defines these same functions, so a caller picks a backend by picking a library.
+//
+// Conventions
+//  - Arrays are dense and row-major; `n` images of `h` x `w`, leading dimensions flattened into `n`.
+//  - Sizes and offsets are int64. Empty arrays are fine. Inputs are never written.
+//  - Nothing here allocates device memory, synchronises, chooses a stream or prints. Scratch memory comes
+//    from the caller: ask rf_<op>_workspace_bytes(), pass a pointer (null where it says 0).
+//  - CUDA pointers are device pointers and work is queued on `stream`; CPU backends ignore `stream`.
+//  - The return value is a status; rf_last_error() has the sentence for it (per thread).
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rf_status {
+  RF_OK = 0,
+  RF_INVALID_ARGUMENT = 1,   // a size, enum or pointer that the function does not accept
+  RF_UNSUPPORTED_DTYPE = 2,  // the op has no kernel for this dtype
+  RF_CUDA_ERROR = 3,         // a launch failed
+  RF_INTERNAL_ERROR = 4,
+} rf_status;
+
+typedef enum rf_dtype {
+  RF_FLOAT16 = 0,
+  RF_BFLOAT16 = 1,
+  RF_FLOAT32 = 2,
+  RF_FLOAT64 = 3,
+  RF_UINT8 = 4,
+  RF_BOOL = 5,  // one byte, 0 or 1
+} rf_dtype;
+
+// The border modes of scipy.ndimage; d c b a | a b c d | d c b a and so on.
+typedef enum rf_border {
+  RF_REFLECT = 0,   // d c b a | a b c d | d c b a   (half-sample symmetric)
+  RF_MIRROR = 1,    //   d c b | a b c d | c b a     (whole-sample symmetric)
+  RF_NEAREST = 2,   // a a a a | a b c d | d d d d
+  RF_WRAP = 3,      // a b c d | a b c d | a b c d
+  RF_CONSTANT = 4,  // k k k k | a b c d | k k k k
+} rf_border;
+
+typedef void* rf_stream;  // cudaStream_t, or null
+
+// ---- the library itself ---------------------------------------------------------------------------------
+const char* rf_last_error(void);       // why the last call on this thread did not return RF_OK
+const char* rf_backend_name(void);     // "cpu-base", "cpu-v3", "cpu-v4", "cuda", "simt"
+const char* rf_build_info(void);       // compiler, flags, CUDA architectures: one "key=value" per line
+void rf_set_num_threads(int threads);  // CPU backends; others ignore it
+int rf_get_num_threads(void);
+
+// ---- total_variation ------------------------------------------------------------------------------------
+typedef enum rf_tv_kind { RF_TV_ANISOTROPIC = 0, RF_TV_ISOTROPIC = 1 } rf_tv_kind;
+typedef enum rf_tv_norm { RF_TV_NONE = 0, RF_TV_MINMAX = 1, RF_TV_MEAN = 2 } rf_tv_norm;
+// in [n, h, w] any dtype -> out double [n]
+rf_status rf_total_variation(const void* in, double* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w,
+                             rf_tv_kind kind, rf_tv_norm norm, void* workspace, rf_stream stream);
+int64_t rf_total_variation_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w);
+
+// ---- gaussian_filter ------------------------------------------------------------------------------------
+// Separable correlation with normalised exp(-x^2 / (2 sigma^2)), |x| <= radius, per axis; sigma 0 or radius 0
+// leaves that axis alone. in, out [n, h, w] of one float dtype.
+rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w,
+                             double sigma_y, double sigma_x, int64_t radius_y, int64_t radius_x,
+                             rf_border mode, double cval, void* workspace, rf_stream stream);
+int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t radius_y,
+                                           int64_t radius_x);
+
+// ---- maximum_filter -------------------------------------------------------------------------------------
+// The window of an output pixel starts size / 2 before it, as in SciPy (even sizes reach further back).
+// in, out [n, h, w] of one dtype, any of rf_dtype.
+rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w,
+                            int64_t size_y, int64_t size_x, rf_border mode, double cval, void* workspace,
+                            rf_stream stream);
+int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t size_y,
+                                          int64_t size_x);
+
+// ---- sobel ----------------------------------------------------------------------------------------------
+// scipy.ndimage.sobel: [-1 0 1] along `axis` (0 = rows, 1 = columns), [1 2 1] along the other.
+rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w, int axis,
+                   rf_border mode, double cval, rf_stream stream);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
