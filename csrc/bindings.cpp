@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "common/cpu_features.h"
 #include "include/roarfast.h"
 
 namespace py = pybind11;
@@ -56,6 +57,7 @@ void def(py::module_& m, const char* name, int64_t (*f)(Args...)) {
 #define RF_DEF(op) def(m, #op, rf_##op)
 
 PYBIND11_MODULE(RF_MODULE, m) {
+  m.def("best_simd_level", &rf::best_simd_level);
   m.def("backend_name", &rf_backend_name);
   m.def("build_info", &rf_build_info);
   m.def("set_num_threads", &rf_set_num_threads);

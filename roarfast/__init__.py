@@ -1,0 +1,8 @@
+"""roarfast: fast, exact and honest remove-and-retrain evaluation of attribution maps."""
+
+from roarfast import ops
+from roarfast._backend import BackendError, get_num_threads, set_num_threads
+from roarfast._version import __version__
+from roarfast.ops import *  # noqa: F403  (every op is importable from the top level)
+
+__all__ = ["BackendError", "__version__", "get_num_threads", "set_num_threads", *ops.__all__]

@@ -1,0 +1,137 @@
+"""Which kernels run: the CPU library of the best SIMD level, the CUDA library, or the CUDA sources on the host (tests)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+
+SIMD_LEVELS = ("v4", "v3", "base")  # best first; off x86-64 only "base" is built
+
+_explicit_threads: int | None = None
+_host_backend = "cpu"  # what runs arrays in host memory; tests switch it to "simt"
+
+
+class BackendError(RuntimeError):
+    """A backend that was asked for is not built or cannot be loaded."""
+
+
+def _load(module: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(f"roarfast.{module}")
+    except ModuleNotFoundError:
+        return None
+
+
+@cache
+def cpu() -> ModuleType:
+    """The CPU kernels at the best SIMD level this processor runs, or at `ROARFAST_SIMD=base|v3|v4`."""
+    base = _load("_cpu_base")
+    if base is None:
+        raise BackendError(
+            "the roarfast CPU kernels are not built; install the package (pip install .) or, in a source tree, run `make build`"
+        )
+    wanted = os.environ.get("ROARFAST_SIMD", "")
+    if wanted and wanted not in SIMD_LEVELS:
+        raise BackendError(f"ROARFAST_SIMD must be one of {', '.join(SIMD_LEVELS)}, got {wanted!r}")
+    best: str = base.best_simd_level()
+    usable = SIMD_LEVELS[SIMD_LEVELS.index(best) :]
+    if wanted and wanted not in usable:
+        raise BackendError(f"ROARFAST_SIMD={wanted}, but this processor runs only {', '.join(usable)}")
+    for level in (wanted,) if wanted else usable:
+        module = _load(f"_cpu_{level}")
+        if module is not None:
+            return module
+    raise BackendError(f"ROARFAST_SIMD={wanted}, but that level is not in this build")
+
+
+@cache
+def _cuda_or_none() -> ModuleType | None:
+    return _load("_cuda")
+
+
+def cuda() -> ModuleType:
+    """The CUDA kernels; an error that says what to do if this build has none."""
+    module = _cuda_or_none()
+    if module is None:
+        raise BackendError(
+            "this build of roarfast has no CUDA kernels, but got a CUDA tensor. Rebuild where nvcc is on PATH "
+            "(ROARFAST_CUDA=on pip install --no-cache-dir .), or move the tensor to the CPU."
+        )
+    return module
+
+
+def cuda_is_built() -> bool:
+    """Whether this build has CUDA kernels (not: whether there is a device)."""
+    return _cuda_or_none() is not None
+
+
+@cache
+def simt() -> ModuleType:
+    """The CUDA kernels executed on the host, for tests; `ROARFAST_SIMT_MODULE=_simt_asan` picks the sanitised one."""
+    name = os.environ.get("ROARFAST_SIMT_MODULE", "_simt")
+    module = _load(name)
+    if module is None:
+        raise BackendError(f"roarfast.{name} is not built: configure with -DROARFAST_SIMT=ON (make build does)")
+    return module
+
+
+def host() -> ModuleType:
+    """The kernels for arrays in host memory, with the thread count set."""
+    if _host_backend == "simt":
+        return simt()
+    module = cpu()
+    module.set_num_threads(get_num_threads())
+    return module
+
+
+@contextlib.contextmanager
+def use_host_backend(name: str) -> Iterator[None]:
+    """Runs host arrays through `cpu` or `simt` inside the block. For tests: simt is thousands of times slower."""
+    global _host_backend
+    if name not in ("cpu", "simt"):
+        raise ValueError(f"name must be 'cpu' or 'simt', got {name!r}")
+    previous, _host_backend = _host_backend, name
+    try:
+        yield
+    finally:
+        _host_backend = previous
+
+
+def set_num_threads(threads: int | None) -> None:
+    """Sets how many CPU threads the kernels use; `None` goes back to the default.
+
+    The default follows `ROARFAST_NUM_THREADS`, then `torch.get_num_threads()` if torch is loaded, then the cores
+    this process may run on. Results do not depend on it.
+    """
+    global _explicit_threads
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads must be an int >= 1 or None, got {threads!r}")
+    _explicit_threads = threads
+
+
+def get_num_threads() -> int:
+    """How many CPU threads the kernels use now."""
+    if _explicit_threads is not None:
+        return _explicit_threads
+    from_environment = os.environ.get("ROARFAST_NUM_THREADS")
+    if from_environment:
+        if not from_environment.isdigit() or int(from_environment) < 1:
+            raise ValueError(f"ROARFAST_NUM_THREADS must be an integer >= 1, got {from_environment!r}")
+        return int(from_environment)
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_num_threads"):
+        return int(torch.get_num_threads())
+    return available_cores()
+
+
+@cache
+def available_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

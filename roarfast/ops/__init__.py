@@ -1,0 +1,20 @@
+"""The public operations: NumPy arrays or torch tensors in, the same out. One module per op."""
+
+import sys
+
+from roarfast.ops._op import register_torch
+from roarfast.ops.gaussian_filter import gaussian_filter
+from roarfast.ops.maximum_filter import maximum_filter
+from roarfast.ops.sobel import sobel
+from roarfast.ops.total_variation import total_variation
+
+__all__ = [
+    "gaussian_filter",
+    "maximum_filter",
+    "register_torch",
+    "sobel",
+    "total_variation",
+]
+
+if "torch" in sys.modules:
+    register_torch()

@@ -1,0 +1,113 @@
+"""`define_op`: one definition serves NumPy arrays, torch tensors, `torch.ops.roarfast.*` and `torch.compile`.
+
+torch is never imported here by force: the ops are registered with `torch.library` as soon as torch is found to be
+loaded, which is at `import roarfast` if it came first, and at the first call otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from roarfast.ops._arrays import NUMPY, Arrays
+
+_ops: list[Op] = []
+_tensor_type: Any = None  # torch.Tensor once torch is loaded
+_library: Any = None  # keeps the registrations alive
+
+
+class Op:
+    """A kernel-backed function. Made by `define_op`; called with arrays first, then plain values."""
+
+    def __init__(self, name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> None:
+        self.name = name
+        self.schema = schema
+        self.run = run
+        self.fake = fake
+        self.torch_op: Any = None
+        self.torch_op_out: Any = None
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        if not is_tensor(args[0]):
+            return self.run(NUMPY, *args, out=out)
+        if out is None:
+            return self.torch_op(*args)
+        if not is_tensor(out):
+            raise TypeError(f"out must be a torch tensor like the input, got {type(out).__name__}")
+        self.torch_op_out(*args, out)
+        return out
+
+    def register(self, library: Any, xp: Arrays) -> None:
+        """Registers `roarfast::<name>`, and `roarfast::<name>_out`, which writes to its last argument."""
+        import torch
+
+        parameters, result = (part.strip() for part in self.schema.split("->"))
+        run, fake = self.run, self.fake
+        library.define(f"{self.name}{parameters} -> {result}", tags=(torch.Tag.pt2_compliant_tag,))
+        for device in ("CPU", "CUDA"):
+            library.impl(self.name, lambda *args: run(xp, *args, out=None), device)
+        torch.library.register_fake(f"roarfast::{self.name}", fake, lib=library)
+        self.torch_op = getattr(torch.ops.roarfast, self.name).default
+        if result != "Tensor":
+            return
+
+        def run_out(*args: Any) -> None:
+            run(xp, *args[:-1], out=args[-1])
+
+        name_out = f"{self.name}_out"
+        library.define(
+            f"{name_out}{parameters[:-1]}, Tensor(out!) out) -> ()", tags=(torch.Tag.pt2_compliant_tag,)
+        )
+        for device in ("CPU", "CUDA"):
+            library.impl(name_out, run_out, device)
+        torch.library.register_fake(f"roarfast::{name_out}", lambda *args: None, lib=library)
+        self.torch_op_out = getattr(torch.ops.roarfast, name_out).default
+
+
+def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Op:
+    """Defines an op.
+
+    Args:
+        name: The name under `torch.ops.roarfast`.
+        schema: Its torch schema, as in `"(Tensor a, str mode) -> Tensor"`.
+        run: `run(xp, *args, out=None)`: checks nothing, allocates with `xp`, calls the kernel. `xp` is one of the
+            adapters in `roarfast.ops._arrays`.
+        fake: `fake(*args)`: an empty tensor of the right shape and dtype, for tracing.
+    """
+    op = Op(name, schema, run, fake)
+    _ops.append(op)
+    if _library is not None:
+        op.register(_library, _torch_arrays())
+    return op
+
+
+def _torch_arrays() -> Arrays:
+    from roarfast.ops._arrays import TorchArrays
+
+    return TorchArrays()
+
+
+def register_torch() -> None:
+    """Registers every op under `torch.ops.roarfast`. Runs by itself; call it to use those before any other call."""
+    global _library, _tensor_type
+    if _library is not None:
+        return
+    import torch
+
+    _library = torch.library.Library("roarfast", "DEF")
+    xp = _torch_arrays()
+    for op in _ops:
+        op.register(_library, xp)
+    _tensor_type = torch.Tensor
+
+
+def is_tensor(a: Any) -> bool:
+    """Whether `a` is a torch tensor, without importing torch."""
+    if _tensor_type is None:
+        if isinstance(a, np.ndarray) or "torch" not in sys.modules:
+            return False
+        register_torch()
+    return isinstance(a, _tensor_type)

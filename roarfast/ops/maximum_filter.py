@@ -1,0 +1,65 @@
+"""Maximum filter over the last two axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roarfast.ops import _check as check
+from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
+from roarfast.ops._border import MODES, mode_name
+from roarfast.ops._op import define_op
+
+
+def maximum_filter(
+    a: ArrayT,
+    size: int | Sequence[int],
+    mode: str = "reflect",
+    cval: float = 0.0,
+    *,
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """`scipy.ndimage.maximum_filter` of each image, exactly; the cost hardly grows with the size.
+
+    Args:
+        a: Maps or masks `[..., H, W]`: float16, bfloat16 (torch), float32, float64, uint8 or bool. Must not hold NaN.
+        size: Window in pixels, >= 1; one, or one per axis as (rows, columns). The window of a pixel starts
+            `size // 2` before it. May be larger than the image.
+        mode: Border: `"reflect"`, `"mirror"`, `"nearest"`, `"wrap"` or `"constant"`, as in `gaussian_filter`.
+        cval: The value beyond the border for `mode="constant"`.
+        out: Where to write the result; like `a`.
+
+    Returns:
+        The filtered maps, of the shape and dtype of `a`.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> rf.maximum_filter(np.eye(3, dtype=np.uint8), size=3).tolist()
+        [[1, 1, 1], [1, 1, 1], [1, 1, 1]]
+    """
+    check.images("a", a, DTYPE_CODES)
+    sizes = [check.integer("size", s, low=1) for s in check.per_axis("size", size)]
+    cval = check.number("cval", cval, finite=False)
+    dtype = check.dtype_name(a)
+    highest = {"uint8": 255, "bool": 1}.get(dtype)
+    if highest is not None and not (0 <= cval <= highest and cval == int(cval)):
+        raise ValueError(f"cval must be an integer in [0, {highest}] for dtype {dtype}, got {cval:g}")
+    return _op(a, sizes, mode_name(mode), cval, out=out)  # type: ignore[no-any-return]
+
+
+def _run(xp: Arrays, a: Any, size: Sequence[int], mode: str, cval: float, out: Any = None) -> Any:
+    a = xp.contiguous(a)
+    n, h, w = images(a.shape)
+    dtype = DTYPE_CODES[xp.dtype(a)]
+    result = xp.output(out, a.shape, xp.dtype(a), a)
+    workspace_bytes = xp.query(a, "maximum_filter_workspace_bytes", dtype, n, h, w, *size)
+    workspace = xp.empty([workspace_bytes], "uint8", a)
+    xp.call(a, "maximum_filter", a, result, dtype, n, h, w, *size, MODES[mode], cval, workspace)
+    return xp.finish(result, out)
+
+
+def _fake(a: Any, *_: Any) -> Any:
+    return a.new_empty(a.shape)
+
+
+_op = define_op("maximum_filter", "(Tensor a, int[] size, str mode, float cval) -> Tensor", _run, _fake)
