@@ -1,0 +1,65 @@
+# Every target sets up what it needs: a virtual environment, pinned packages, the build. Second runs are quick.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+# Developers without a GPU test the CUDA kernels on the host; compiling them with nvcc is `make kernels`.
+ROARFAST_CUDA ?= $(if $(shell command -v nvidia-smi),auto,off)
+export ROARFAST_CUDA
+export ROARFAST_SIMT := ON
+PYTEST_ARGS ?=
+
+.PHONY: help build test test-asan demo bench bench-check lint format kernels clean
+help:
+	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
+	@echo "make demo       take generated images through the package; ends with the path of what it wrote"
+	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
+	@echo "make lint       formatting, linting and types"
+	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
+	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
+
+# torch first: a later package must not pull in another build of it.
+$(BIN)/.packages: constraints.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torchvision
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt setuptools cmake ninja pybind11 -r requirements-dev.txt
+	touch $@
+
+$(BIN)/.installed: $(BIN)/.packages setup.py CMakeLists.txt csrc/simt/CMakeLists.txt
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+build: $(BIN)/.installed
+	@PATH="$(abspath $(BIN)):$$PATH" cmake --build build/cmake -- --quiet
+
+test: build
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-asan: build
+	PATH="$(abspath $(BIN)):$$PATH" bash tests/run_simt_asan.sh
+
+demo: build
+	$(BIN)/roarfast demo
+
+bench: build
+	$(BIN)/python bench/run.py
+
+bench-check: build
+	$(BIN)/python -m pytest bench --benchmark-only
+
+lint: $(BIN)/.packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files 'csrc/*.h' 'csrc/*.cpp' 'csrc/*.cu')
+	$(BIN)/mypy
+
+format: $(BIN)/.packages
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(git ls-files 'csrc/*.h' 'csrc/*.cpp' 'csrc/*.cu')
+
+kernels: $(BIN)/.packages
+	$(BIN)/python tools/kernel_resources.py --fail-on-spill
+
+clean:
+	rm -rf build dist roarfast/*.so *.egg-info $(VENV)

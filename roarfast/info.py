@@ -1,0 +1,90 @@
+"""What `roarfast info` shows: version, build, SIMD level, threads, CUDA, optional packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from typing import Any
+
+from roarfast import _backend
+from roarfast._version import __version__
+
+OPTIONAL_PACKAGES = (
+    *("torch", "torchvision", "scipy", "scikit-learn", "pillow", "matplotlib", "rich", "typer", "pydantic", "captum"),
+)
+
+
+def _build_info(module: Any) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in module.build_info().splitlines())
+
+
+def _cuda_devices() -> list[str]:
+    """Names of the CUDA devices, as torch sees them; empty without torch or without a driver."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+
+
+def _package_versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {}
+    for name in OPTIONAL_PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+def gather() -> dict[str, Any]:
+    """Everything `roarfast info` shows, as plain values for JSON."""
+    kernels = _backend.cpu()
+    build = _build_info(kernels)
+    levels = [level for level in reversed(_backend.SIMD_LEVELS) if _backend._load(f"_cpu_{level}") is not None]
+    cuda: dict[str, Any] = {"built": _backend.cuda_is_built(), "devices": _cuda_devices()}
+    if cuda["built"]:
+        cuda.update(_build_info(_backend.cuda()))
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "numpy": importlib.metadata.version("numpy"),
+        "cpu": {
+            "compiler": build["compiler"],
+            "threading": build["threading"],
+            "simd": kernels.backend_name().removeprefix("cpu-"),
+            "simd_built": levels,
+            "threads": _backend.get_num_threads(),
+            "cores": _backend.available_cores(),
+        },
+        "cuda": cuda,
+        "packages": _package_versions(),
+    }
+
+
+def render(info: dict[str, Any]) -> str:
+    """The same for people."""
+    cpu, cuda = info["cpu"], info["cuda"]
+    built = f"built for {cuda['architectures']} ({cuda['compiler']})" if cuda["built"] else "not built: CPU kernels only"
+    present = [f"{name} {version}" for name, version in info["packages"].items() if version]
+    missing = [name for name, version in info["packages"].items() if not version]
+    threads_from = (
+        "ROARFAST_NUM_THREADS" if os.environ.get("ROARFAST_NUM_THREADS") else "torch" if "torch" in sys.modules else "cores"
+    )
+    rows = [
+        ("roarfast", info["version"]),
+        ("python", f"{info['python']}, numpy {info['numpy']}, {info['platform']}"),
+        ("compiler", f"{cpu['compiler']}, {cpu['threading']}"),
+        ("SIMD", f"{cpu['simd']} (built: {', '.join(cpu['simd_built'])}; set with ROARFAST_SIMD)"),
+        ("threads", f"{cpu['threads']} of {cpu['cores']} cores (from {threads_from}; set with ROARFAST_NUM_THREADS)"),
+        ("CUDA", built),
+        ("devices", ", ".join(cuda["devices"]) or "none seen"),
+        ("packages", ", ".join(present) or "none"),
+        ("not installed", ", ".join(missing) or "none"),
+    ]
+    return "\n".join(f"{label:<14} {text}" for label, text in rows)

@@ -1,0 +1,120 @@
+"""What is not an op: the build, backends, threads, `roarfast info`, and life without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import roarfast as rf
+from roarfast import _backend, info
+
+BLOCK_TORCH = "import sys; sys.modules['torch'] = None\n"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+    )
+
+
+def test_import_does_not_import_torch() -> None:
+    assert python("import roarfast, sys; assert 'torch' not in sys.modules").returncode == 0
+
+
+def test_every_filter_works_without_torch() -> None:
+    code = BLOCK_TORCH + (
+        "import numpy as np, roarfast as rf\n"
+        "a = np.ones((2, 5, 6), np.float32)\n"
+        "assert rf.gaussian_filter(a, 1).shape == rf.maximum_filter(a, 3).shape == rf.sobel(a).shape == a.shape\n"
+        "assert rf.total_variation(a).tolist() == [0, 0]\n"
+    )
+    result = python(code)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("level", ["base", "v3", "v4"])
+def test_every_simd_level_gives_the_same_bits(level: str, rng: np.random.Generator) -> None:
+    usable = _backend.SIMD_LEVELS[_backend.SIMD_LEVELS.index(_backend._load("_cpu_base").best_simd_level()) :]
+    if level not in usable:
+        pytest.skip(f"this processor does not run SIMD level {level}")
+    code = (
+        "import numpy as np, roarfast as rf, hashlib\n"
+        "a = np.random.default_rng(0).standard_normal((3, 61, 67)).astype(np.float32)\n"
+        "parts = [rf.gaussian_filter(a, 1.5), rf.maximum_filter(a, 5), rf.sobel(a), rf.total_variation(a, 'isotropic')]\n"
+        "print(rf._backend.cpu().backend_name(), hashlib.sha256(b''.join(p.tobytes() for p in parts)).hexdigest())\n"
+    )
+    name, digest = python(code, ROARFAST_SIMD=level).stdout.split()
+    assert name == f"cpu-{level}"
+    assert digest == python(code, ROARFAST_SIMD="base").stdout.split()[1]
+
+
+def test_unknown_simd_level_is_an_error() -> None:
+    result = python("import roarfast as rf; rf._backend.cpu()", ROARFAST_SIMD="avx9")
+    assert "ROARFAST_SIMD must be one of v4, v3, base, got 'avx9'" in result.stderr
+
+
+def test_threads_follow_the_explicit_setting_then_the_environment_then_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.delenv("ROARFAST_NUM_THREADS", raising=False)
+    assert rf.get_num_threads() == torch.get_num_threads()
+    monkeypatch.setenv("ROARFAST_NUM_THREADS", "3")
+    assert rf.get_num_threads() == 3
+    rf.set_num_threads(5)
+    assert rf.get_num_threads() == 5
+    _backend.host()
+    assert _backend.cpu().get_num_threads() == 5
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+def test_bad_thread_counts(bad: object) -> None:
+    with pytest.raises(ValueError, match="threads must be an int >= 1 or None"):
+        rf.set_num_threads(bad)  # type: ignore[arg-type]
+
+
+def test_info_as_text_and_json() -> None:
+    text = subprocess.run([sys.executable, "-m", "roarfast", "info"], capture_output=True, text=True, check=True).stdout
+    assert f"roarfast       {rf.__version__}" in text and "SIMD" in text and "CUDA" in text
+    facts = json.loads(
+        subprocess.run([sys.executable, "-m", "roarfast", "info", "--json"], capture_output=True, check=True).stdout
+    )
+    assert facts["version"] == rf.__version__
+    assert facts["cpu"]["simd"] in facts["cpu"]["simd_built"]
+    assert facts["cuda"]["built"] == _backend.cuda_is_built()
+
+
+def test_info_needs_neither_torch_nor_typer() -> None:
+    code = BLOCK_TORCH + "sys.modules['typer'] = None; sys.argv = ['roarfast', 'info']\nimport roarfast.cli as c; c.main()"
+    result = python(code)
+    assert result.returncode == 0 and "SIMD" in result.stdout, result.stderr
+
+
+def test_other_commands_without_typer_say_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; sys.argv = ['roarfast', 'demo']\nimport roarfast.cli as c; c.main()"
+    result = python(code)
+    assert result.returncode == 2 and "pip install 'roarfast[study]'" in result.stderr
+
+
+def test_info_render_names_missing_packages() -> None:
+    facts = info.gather()
+    facts["packages"] = {"torch": None, "scipy": "1.0"}
+    assert "not installed  torch" in info.render(facts)
+
+
+def test_cuda_tensor_without_cuda_build_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_backend, "_cuda_or_none", lambda: None)
+    with pytest.raises(rf.BackendError, match="this build of roarfast has no CUDA kernels, but got a CUDA tensor"):
+        _backend.cuda()
+
+
+def test_demo_writes_a_strip(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("scipy")
+    from roarfast import demo
+
+    path = demo.run(f"{tmp_path}/demo", size=32, batch=2)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "gaussian_filter" in capsys.readouterr().out
