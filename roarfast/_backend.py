@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,11 @@ def _load(module: str) -> ModuleType | None:
         return importlib.import_module(f"roarfast.{module}")
     except ModuleNotFoundError:
         return None
+
+
+def built_simd_levels() -> list[str]:
+    """The SIMD levels in this build, lowest first. Found without loading: loading one too high can crash."""
+    return [level for level in reversed(SIMD_LEVELS) if importlib.util.find_spec(f"roarfast._cpu_{level}")]
 
 
 @cache

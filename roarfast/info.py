@@ -45,7 +45,6 @@ def gather() -> dict[str, Any]:
     """Everything `roarfast info` shows, as plain values for JSON."""
     kernels = _backend.cpu()
     build = _build_info(kernels)
-    levels = [level for level in reversed(_backend.SIMD_LEVELS) if _backend._load(f"_cpu_{level}") is not None]
     cuda: dict[str, Any] = {"built": _backend.cuda_is_built(), "devices": _cuda_devices()}
     if cuda["built"]:
         cuda.update(_build_info(_backend.cuda()))
@@ -58,7 +57,7 @@ def gather() -> dict[str, Any]:
             "compiler": build["compiler"],
             "threading": build["threading"],
             "simd": kernels.backend_name().removeprefix("cpu-"),
-            "simd_built": levels,
+            "simd_built": _backend.built_simd_levels(),
             "threads": _backend.get_num_threads(),
             "cores": _backend.available_cores(),
         },
