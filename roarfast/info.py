@@ -73,7 +73,7 @@ def render(info: dict[str, Any]) -> str:
     present = [f"{name} {version}" for name, version in info["packages"].items() if version]
     missing = [name for name, version in info["packages"].items() if not version]
     threads_from = (
-        "ROARFAST_NUM_THREADS" if os.environ.get("ROARFAST_NUM_THREADS") else "torch" if "torch" in sys.modules else "cores"
+        "ROARFAST_NUM_THREADS" if os.environ.get("ROARFAST_NUM_THREADS") else "torch" if sys.modules.get("torch") else "cores"
     )
     rows = [
         ("roarfast", info["version"]),

@@ -16,5 +16,5 @@ __all__ = [
     "total_variation",
 ]
 
-if "torch" in sys.modules:
+if sys.modules.get("torch") is not None:
     register_torch()

@@ -72,7 +72,8 @@ def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..
 
     Args:
         name: The name under `torch.ops.roarfast`.
-        schema: Its torch schema, as in `"(Tensor a, str mode) -> Tensor"`.
+        schema: Its torch schema, as in `"(Tensor a, str border) -> Tensor"`. `mode` cannot be a parameter's name:
+            torch's functionalisation passes an argument of that name.
         run: `run(xp, *args, out=None)`: checks nothing, allocates with `xp`, calls the kernel. `xp` is one of the
             adapters in `roarfast.ops._arrays`.
         fake: `fake(*args)`: an empty tensor of the right shape and dtype, for tracing.
@@ -107,7 +108,7 @@ def register_torch() -> None:
 def is_tensor(a: Any) -> bool:
     """Whether `a` is a torch tensor, without importing torch."""
     if _tensor_type is None:
-        if isinstance(a, np.ndarray) or "torch" not in sys.modules:
+        if isinstance(a, np.ndarray) or sys.modules.get("torch") is None:
             return False
         register_torch()
     return isinstance(a, _tensor_type)

@@ -54,7 +54,7 @@ def gaussian_filter(
 
 
 def _run(
-    xp: Arrays, a: Any, sigma: Sequence[float], radius: Sequence[int], mode: str, cval: float, out: Any = None
+    xp: Arrays, a: Any, sigma: Sequence[float], radius: Sequence[int], border: str, cval: float, out: Any = None
 ) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
@@ -63,7 +63,7 @@ def _run(
     workspace_bytes = xp.query(a, "gaussian_filter_workspace_bytes", dtype, n, h, w, *radius)
     workspace = xp.empty([workspace_bytes], "uint8", a)
     xp.call(
-        a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, MODES[mode], cval, workspace
+        a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, MODES[border], cval, workspace
     )
     return xp.finish(result, out)
 
@@ -73,5 +73,5 @@ def _fake(a: Any, *_: Any) -> Any:
 
 
 _op = define_op(
-    "gaussian_filter", "(Tensor a, float[] sigma, int[] radius, str mode, float cval) -> Tensor", _run, _fake
+    "gaussian_filter", "(Tensor a, float[] sigma, int[] radius, str border, float cval) -> Tensor", _run, _fake
 )

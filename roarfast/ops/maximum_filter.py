@@ -47,14 +47,14 @@ def maximum_filter(
     return _op(a, sizes, mode_name(mode), cval, out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, a: Any, size: Sequence[int], mode: str, cval: float, out: Any = None) -> Any:
+def _run(xp: Arrays, a: Any, size: Sequence[int], border: str, cval: float, out: Any = None) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, a.shape, xp.dtype(a), a)
     workspace_bytes = xp.query(a, "maximum_filter_workspace_bytes", dtype, n, h, w, *size)
     workspace = xp.empty([workspace_bytes], "uint8", a)
-    xp.call(a, "maximum_filter", a, result, dtype, n, h, w, *size, MODES[mode], cval, workspace)
+    xp.call(a, "maximum_filter", a, result, dtype, n, h, w, *size, MODES[border], cval, workspace)
     return xp.finish(result, out)
 
 
@@ -62,4 +62,4 @@ def _fake(a: Any, *_: Any) -> Any:
     return a.new_empty(a.shape)
 
 
-_op = define_op("maximum_filter", "(Tensor a, int[] size, str mode, float cval) -> Tensor", _run, _fake)
+_op = define_op("maximum_filter", "(Tensor a, int[] size, str border, float cval) -> Tensor", _run, _fake)

@@ -39,11 +39,11 @@ def sobel(
     return _op(a, row_or_column, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, a: Any, axis: int, mode: str, cval: float, out: Any = None) -> Any:
+def _run(xp: Arrays, a: Any, axis: int, border: str, cval: float, out: Any = None) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     result = xp.output(out, a.shape, xp.dtype(a), a)
-    xp.call(a, "sobel", a, result, DTYPE_CODES[xp.dtype(a)], n, h, w, axis, MODES[mode], cval)
+    xp.call(a, "sobel", a, result, DTYPE_CODES[xp.dtype(a)], n, h, w, axis, MODES[border], cval)
     return xp.finish(result, out)
 
 
@@ -51,4 +51,4 @@ def _fake(a: Any, *_: Any) -> Any:
     return a.new_empty(a.shape)
 
 
-_op = define_op("sobel", "(Tensor a, int axis, str mode, float cval) -> Tensor", _run, _fake)
+_op = define_op("sobel", "(Tensor a, int axis, str border, float cval) -> Tensor", _run, _fake)
