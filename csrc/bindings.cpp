@@ -9,6 +9,11 @@
 #include "common/cpu_features.h"
 #include "include/roarfast.h"
 
+#ifdef RF_SIMT
+#include "block.h"
+#include "selftest.h"
+#endif
+
 namespace py = pybind11;
 
 namespace {
@@ -62,6 +67,13 @@ PYBIND11_MODULE(RF_MODULE, m) {
   m.def("build_info", &rf_build_info);
   m.def("set_num_threads", &rf_set_num_threads);
   m.def("get_num_threads", &rf_get_num_threads);
+
+#ifdef RF_SIMT  // the emulator: csrc/simt/README.md
+  m.def("simt_set_seed", &rf::simt::set_seed);
+  m.def("simt_get_seed", &rf::simt::get_seed);
+  m.def("simt_selftest_names", &rf::simt::selftest_names);
+  m.def("simt_selftest", [](const char* name) { check(rf::simt::selftest(name)); });
+#endif
 
   RF_DEF(total_variation);
   RF_DEF(total_variation_workspace_bytes);
