@@ -1,0 +1,157 @@
+// Gaussian filter on the CPU: per output row, a vertical pass over the 2r+1 source rows into one
+// row in the L1 cache, its border, and a horizontal pass from there to the output. Every pixel is
+// read from memory once (its neighbours' rows are still cached) and written once.
+#include "common/filter_args.h"
+#include "common/gaussian_weights.h"
+#include "cpu/rows.h"
+#include "cpu/simd.h"
+
+namespace {
+
+// dst[x] = sum over k of weights[|k|] * taps(k + radius)[x], from the outermost pair inwards: small
+// terms first, and the same order on every backend.
+template <typename C, typename Taps>
+struct SymmetricSum {
+  const Taps& taps;
+  const C* weights;
+  int64_t radius;
+  C* dst;
+
+  template <typename V, int K>
+  __attribute__((always_inline)) void run(int64_t x) const {
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    V sum[K];
+    for (int i = 0; i < K; ++i) sum[i] = V{};
+    for (int64_t k = radius; k > 0; --k) {
+      const C *before = taps(radius - k) + x, *after = taps(radius + k) + x;
+      const C weight = weights[k];
+      for (int i = 0; i < K; ++i) {
+        sum[i] += weight * (rf::load_as<V>(before + i * kStep) + rf::load_as<V>(after + i * kStep));
+      }
+    }
+    const C* centre = taps(radius) + x;
+    for (int i = 0; i < K; ++i) {
+      rf::store_as(dst + x + i * kStep, sum[i] + weights[0] * rf::load_as<V>(centre + i * kStep));
+    }
+  }
+};
+
+template <typename C, typename Taps>
+void symmetric_sum(const Taps& taps, const C* weights, int64_t radius, C* dst, int64_t w) {
+  rf::for_vectors<C>(w, SymmetricSum<C, Taps>{taps, weights, radius, dst});
+}
+
+template <typename T>
+struct Plan {
+  using C = rf::compute_t<T>;
+  static constexpr bool kNative = std::is_same_v<T, C>;
+
+  struct Scratch {  // of one thread
+    const C** rows;
+    C *converted, *blurred, *result;
+  };
+
+  // Threads and bands follow `halo`, the radius the caller named, so that a smaller radius_y (sigma
+  // 0) never needs more than the caller was told.
+  Plan(void* workspace, int64_t n, int64_t h, int64_t w, int64_t halo, int64_t radius_y,
+       int64_t radius_x)
+      : arena(workspace),
+        bands(rf::plan_bands(n, h, w, halo)),
+        border(arena, w, radius_x, radius_x),
+        weights_y(arena.take<C>(radius_y + 1)),
+        weights_x(arena.take<C>(radius_x + 1)),
+        constant_row(arena.take<C>(w)),
+        extended_rows(bands.rows + 2 * radius_y),
+        converted_rows(kNative ? 0 : std::min(h, extended_rows)),
+        first_scratch(arena),
+        w(w) {
+    for (int t = 0; t < bands.threads; ++t) take_scratch(arena);
+  }
+
+  Scratch take_scratch(rf::Arena& from) const {
+    Scratch s;
+    s.rows = from.take<const C*>(extended_rows);
+    s.converted = from.take<C>(converted_rows * w);
+    s.blurred = from.take<C>(border.width());
+    s.result = from.take<C>(kNative ? 0 : w);
+    return s;
+  }
+  Scratch scratch(int thread) const {
+    rf::Arena from = first_scratch;
+    for (int t = 0; t < thread; ++t) take_scratch(from);
+    return take_scratch(from);
+  }
+
+  rf::Arena arena;
+  rf::Bands bands;
+  rf::RowBorder border;
+  C *weights_y, *weights_x, *constant_row;
+  int64_t extended_rows, converted_rows;
+  rf::Arena first_scratch;
+  int64_t w;
+};
+
+template <typename T>
+void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y, double sigma_x,
+            int64_t halo, int64_t halo_x, rf_border mode, double cval, void* workspace) {
+  using C = rf::compute_t<T>;
+  const int64_t radius_y = rf::effective_radius(sigma_y, halo);
+  const int64_t radius_x = rf::effective_radius(sigma_x, halo_x);
+  Plan<T> plan(workspace, n, h, w, halo, radius_y, radius_x);
+  rf::gaussian_weights(sigma_y, radius_y, plan.weights_y);
+  rf::gaussian_weights(sigma_x, radius_x, plan.weights_x);
+  plan.border.plan(mode);
+  std::fill(plan.constant_row, plan.constant_row + w, static_cast<C>(cval));
+
+  rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
+    const auto scratch = plan.scratch(thread);
+    rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, mode,
+                      plan.constant_row, scratch.converted, scratch.rows,
+                      [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
+    for (int64_t y = 0; y < rows; ++y) {
+      const C* const* source = scratch.rows + y;
+      symmetric_sum([source](int64_t k) { return source[k]; }, plan.weights_y, radius_y,
+                    scratch.blurred + radius_x, w);
+      plan.border.extend(scratch.blurred, static_cast<C>(cval));
+      const C* blurred = scratch.blurred;
+      const auto columns = [blurred](int64_t k) { return blurred + k; };
+      T* row = out + (image * h + y0 + y) * w;
+      if constexpr (Plan<T>::kNative) {
+        symmetric_sum(columns, plan.weights_x, radius_x, row, w);
+      } else {
+        symmetric_sum(columns, plan.weights_x, radius_x, scratch.result, w);
+        rf::store_row(scratch.result, row, w);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtype, int64_t n,
+                                        int64_t h, int64_t w, double sigma_y, double sigma_x,
+                                        int64_t radius_y, int64_t radius_x, rf_border mode,
+                                        double cval, void* workspace, rf_stream) {
+  if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
+  if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0)) return bad;
+  if (const rf_status bad = rf::check_border(mode)) return bad;
+  if (n * h * w == 0) return RF_OK;
+  const bool known = rf::dispatch_float(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w, sigma_y, sigma_x, radius_y,
+           radius_x, mode, cval, workspace);
+  });
+  return known ? RF_OK : rf::fail_dtype("gaussian_filter", dtype);
+}
+
+extern "C" int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
+                                                      int64_t w, int64_t radius_y,
+                                                      int64_t radius_x) {
+  if (n * h * w <= 0) return 0;
+  int64_t bytes = 0;
+  rf::dispatch_float(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    bytes = Plan<T>(nullptr, n, h, w, radius_y, radius_y, radius_x).arena.bytes();
+  });
+  return bytes;
+}

@@ -1,0 +1,69 @@
+// The widest vector of the SIMD level a file is compiled for, by GCC/Clang vector extensions, and
+// loops over rows in whole vectors. No intrinsics: the same source serves SSE2, AVX2, AVX-512 and
+// NEON.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+// Vectors passed by value would warn below AVX; all functions here are inlined, so no ABI is
+// involved.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace rf {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <typename C>
+struct Vector {
+  typedef C type __attribute__((vector_size(kVectorBytes)));
+  static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
+};
+template <typename C>
+using vector_t = typename Vector<C>::type;
+
+// load_as<V>(p) and store_as(p, v) for a vector or a scalar V, unaligned.
+template <typename V, typename C>
+__attribute__((always_inline)) inline V load_as(const C* p) {
+  V v;
+  memcpy(&v, p, sizeof(V));
+  return v;
+}
+template <typename V, typename C>
+__attribute__((always_inline)) inline void store_as(C* p, V v) {
+  memcpy(p, &v, sizeof(V));
+}
+
+// a > b ? a : b compiles to the max instruction, and gives b where a is NaN.
+template <typename V>
+__attribute__((always_inline)) inline V max_of(V a, V b) {
+  return a > b ? a : b;
+}
+
+// Computes dst[x] for x in [0, w) by block.template run<V, K>(x): K values of type V from x on.
+// Wide blocks first, then single vectors, the last of which overlaps its predecessor instead of
+// leaving a scalar tail. So dst must not be an input, unless block reads only at or after x and w
+// is a multiple of the vector.
+template <typename C, typename Block>
+__attribute__((always_inline)) inline void for_vectors(int64_t w, const Block& block) {
+  using V = vector_t<C>;
+  constexpr int kLanes = Vector<C>::kLanes;
+  constexpr int kWide = 4;  // enough independent sums to hide the latency of an add on Zen 3
+  int64_t x = 0;
+  for (; x + kWide * kLanes <= w; x += kWide * kLanes) block.template run<V, kWide>(x);
+  for (; x + kLanes <= w; x += kLanes) block.template run<V, 1>(x);
+  if (x == w) return;
+  if (w >= kLanes) {
+    block.template run<V, 1>(w - kLanes);
+    return;
+  }
+  for (; x < w; ++x) block.template run<C, 1>(x);
+}
+
+}  // namespace rf

@@ -1,0 +1,118 @@
+// Total variation on the CPU: one pass over the pixels, in the summation order of
+// common/total_variation.h. A band's 32 columns are 8 short rows in the L1 cache; each is loaded as
+// the lower neighbour of the one above.
+#include "common/total_variation.h"
+
+#include "cpu/rows.h"
+
+namespace {
+
+constexpr int kLanes = rf::kTvLanes;
+constexpr int kRows = rf::kTvBandRows;
+
+template <typename C>
+struct LaneSums {
+  double sum[kLanes];
+  C low[kLanes], high[kLanes];
+};
+
+// Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l], row r + 1 the
+// lower one of row r. The row after the last is read too.
+template <bool kIsotropic, bool kRange, typename C>
+void add_block(const C* here, const C* right, int64_t stride, int64_t rows, LaneSums<C>& lanes) {
+  LaneSums<C> sums = lanes;  // local, so that it can live in registers
+  for (int64_t r = 0; r < rows; ++r, here += stride, right += stride) {
+    const C* below = here + stride;
+    for (int l = 0; l < kLanes; ++l) {
+      sums.sum[l] += rf::tv_term<kIsotropic, C>(right[l] - here[l], below[l] - here[l]);
+    }
+    if constexpr (kRange) {
+      for (int l = 0; l < kLanes; ++l) {
+        sums.low[l] = here[l] < sums.low[l] ? here[l] : sums.low[l];
+        sums.high[l] = here[l] > sums.high[l] ? here[l] : sums.high[l];
+      }
+    }
+  }
+  lanes = sums;
+}
+
+// One band of an image: `rows` rows from `band` on, and the row below them unless they are the
+// last.
+template <bool kIsotropic, bool kRange, typename T>
+rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t w) {
+  using C = rf::compute_t<T>;
+  LaneSums<C> lanes;
+  for (int l = 0; l < kLanes; ++l) {
+    lanes.sum[l] = 0.0;
+    lanes.low[l] = lanes.high[l] = rf::load(band[0]);
+  }
+  int64_t x = 0;
+  if constexpr (std::is_same_v<T, C>) {
+    if (has_row_below) {
+      for (; x + kLanes < w; x += kLanes)
+        add_block<kIsotropic, kRange>(band + x, band + x + 1, w, rows, lanes);
+    }
+  }
+  // Blocks that need converting or touch an edge, where a missing neighbour repeats the pixel:
+  // difference 0. Lanes beyond the last column hold the band's first pixel everywhere: no
+  // difference and no new extreme.
+  C here[kRows + 1][kLanes], right[kRows + 1][kLanes];
+  for (; x < w; x += kLanes) {
+    const int64_t count = std::min<int64_t>(kLanes, w - x),
+                  next = std::min<int64_t>(kLanes, w - x - 1);
+    if (count < kLanes) {
+      for (auto& row : here) std::fill(row, row + kLanes, rf::load(band[0]));
+      for (auto& row : right) std::fill(row, row + kLanes, rf::load(band[0]));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = band + r * w + x;
+      rf::load_row(row, here[r], count);
+      rf::load_row(row + 1, right[r], next);
+      if (next < count) right[r][next] = here[r][next];
+    }
+    rf::load_row(band + (has_row_below ? rows : rows - 1) * w + x, here[rows], count);
+    add_block<kIsotropic, kRange>(here[0], right[0], kLanes, rows, lanes);
+  }
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) {
+      lanes.sum[l] += lanes.sum[l + half];
+      lanes.low[l] = std::min(lanes.low[l], lanes.low[l + half]);
+      lanes.high[l] = std::max(lanes.high[l], lanes.high[l + half]);
+    }
+  }
+  return {lanes.sum[0], static_cast<double>(lanes.low[0]), static_cast<double>(lanes.high[0])};
+}
+
+}  // namespace
+
+extern "C" rf_status rf_total_variation(const void* in, double* out, rf_dtype dtype, int64_t n,
+                                        int64_t h, int64_t w, rf_tv_kind kind, rf_tv_norm norm,
+                                        void* workspace, rf_stream) {
+  if (const rf_status bad = rf::check_tv(in, out, n, h, w, kind, norm)) return bad;
+  if (h * w == 0) {
+    for (int64_t i = 0; i < n; ++i) out[i] = 0.0;
+    return RF_OK;
+  }
+  const int64_t bands = rf::tv_bands(h);
+  auto* partials = static_cast<rf::TvPartial*>(workspace);
+  const bool known = rf::dispatch_tv(dtype, kind, norm, [&](auto tag, auto isotropic, auto range) {
+    using T = typename decltype(tag)::type;
+    constexpr int64_t kGrainPixels = 32 * 1024;
+    const int64_t grain = std::max<int64_t>(1, kGrainPixels / (kRows * w));
+    rf::parallel_for(n * bands, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t y = item % bands * kRows, rows = std::min<int64_t>(kRows, h - y);
+        const T* band = static_cast<const T*>(in) + (item / bands * h + y) * w;
+        partials[item] = sum_band<isotropic.value, range.value>(band, rows, y + rows < h, w);
+      }
+    });
+  });
+  if (!known) return rf::fail_dtype("total_variation", dtype);
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = rf::tv_finish(partials + i * bands, bands, h, w, kind, norm);
+  return RF_OK;
+}
+
+extern "C" int64_t rf_total_variation_workspace_bytes(rf_dtype, int64_t n, int64_t h, int64_t) {
+  return n * rf::tv_bands(h) * static_cast<int64_t>(sizeof(rf::TvPartial));
+}
