@@ -1,0 +1,49 @@
+"""The commands of `roarfast`, as a typer application. Heavy imports happen inside the commands, so `--help` is quick."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from roarfast import cli
+
+app = typer.Typer(
+    name="roarfast",
+    help="Fast, exact and honest remove-and-retrain evaluation of attribution maps.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    """Fast, exact and honest remove-and-retrain evaluation of attribution maps."""
+    if version:
+        from roarfast._version import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command("info")
+def info_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Show version, compiler, SIMD level, threads, CUDA and optional packages."""
+    cli.show_info(as_json)
+
+
+@app.command("demo")
+def demo_command(
+    out: Annotated[str, typer.Option("--out", help="Folder for the pictures.")] = "demo-out",
+    size: Annotated[int, typer.Option("--size", min=16, max=4096, help="Image side in pixels.")] = 224,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=4096, help="Images in the timed batch.")] = 64,
+) -> None:
+    """Take a generated image and map through every op; print times against SciPy; write a picture strip."""
+    from roarfast import demo
+
+    demo.run(out, size, batch)
