@@ -58,7 +58,9 @@ def _declare_missing_ops(package: Path) -> None:
     for schema in _SCHEMAS:
         name = schema[: schema.index("(")]
         try:
-            torch._C._dispatch_has_kernel_for_dispatch_key(f"torchvision::{name}", "CPU")  # raises if there is no such op
+            torch._C._dispatch_has_kernel_for_dispatch_key(
+                f"torchvision::{name}", "CPU"
+            )  # raises if there is no such op
         except RuntimeError:
             if not _declared:
                 _declared.append(torch.library.Library("torchvision", "FRAGMENT"))
