@@ -34,30 +34,51 @@ struct Row {
   bool flip;
 };
 
-// value[i] = removed ? substitute : pixel * scale + bias. Integers are widened first so that all
-// lanes agree.
-void normalise(const uint8_t* pixel, int64_t count, float scale, float bias, float* value) {
-  for (int64_t i = 0; i < count; ++i) value[i] = static_cast<float>(pixel[i]) * scale + bias;
-}
-
-void normalise_fill(const uint8_t* pixel, const uint8_t* codes, int drop, int keep, float fill,
-                    int64_t count, float scale, float bias, float* value) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float kept = static_cast<float>(pixel[i]) * scale + bias;
-    const int removed = (static_cast<int>(codes[i]) <= drop) ^ keep;
-    value[i] = removed ? fill : kept;
+// f(i) for i in [0, count), kLanes at a time so that the compiler makes vectors of them. The last
+// block overlaps the one before instead of leaving a scalar remainder, which would cost more than
+// the row where rows have 32 pixels: so f must write the same when it runs twice.
+constexpr int kLanes = 16;
+template <typename F>
+inline void for_lanes(int64_t count, const F& f) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) f(i + lane);
+  }
+  if (i < count && count >= kLanes) {
+    i = count - kLanes;
+    for (int lane = 0; lane < kLanes; ++lane) f(i + lane);
+  } else {
+    for (; i < count; ++i) f(i);
   }
 }
 
+// value[i] = removed ? substitute : pixel * scale + bias. Integers are widened first so that all
+// lanes agree.
+void normalise(const uint8_t* __restrict pixel, int64_t count, float scale, float bias,
+               float* __restrict value) {
+  for_lanes(count, [=](int64_t i) { value[i] = static_cast<float>(pixel[i]) * scale + bias; });
+}
+
+void normalise_fill(const uint8_t* __restrict pixel, const uint8_t* __restrict codes, int drop,
+                    int keep, float fill, int64_t count, float scale, float bias,
+                    float* __restrict value) {
+  for_lanes(count, [=](int64_t i) {
+    const float kept = static_cast<float>(pixel[i]) * scale + bias;
+    const int removed = (static_cast<int>(codes[i]) <= drop) ^ keep;
+    value[i] = removed ? fill : kept;
+  });
+}
+
 template <typename T>
-void normalise_imputed(const uint8_t* pixel, const uint8_t* codes, int drop, int keep,
-                       const T* imputed, int64_t count, float scale, float bias, float* value) {
-  for (int64_t i = 0; i < count; ++i) {
+void normalise_imputed(const uint8_t* __restrict pixel, const uint8_t* __restrict codes, int drop,
+                       int keep, const T* __restrict imputed, int64_t count, float scale,
+                       float bias, float* __restrict value) {
+  for_lanes(count, [=](int64_t i) {
     const float kept = static_cast<float>(pixel[i]);
     const float other = rf::load(imputed[i]);
     const int removed = (static_cast<int>(codes[i]) <= drop) ^ keep;
     value[i] = (removed ? other : kept) * scale + bias;
-  }
+  });
 }
 
 // Pointer to `count` consecutive values of one channel from column x of a row; pixel-ordered rows
@@ -115,14 +136,15 @@ void padded_values(const Batch& batch, const Row& row, int64_t channel, int64_t 
 
 // out[i * stride] = value[i], or value in reverse.
 template <typename T>
-void store_strided(const float* value, int64_t count, bool flip, T* out, int64_t stride) {
+void store_strided(const float* __restrict value, int64_t count, bool flip, T* __restrict out,
+                   int64_t stride) {
+  const float* last = value + count - 1;
   if (stride == 1 && flip) {
-    for (int64_t i = 0; i < count; ++i) out[i] = rf::store<T>(value[count - 1 - i]);
+    for_lanes(count, [=](int64_t i) { out[i] = rf::store<T>(last[-i]); });
   } else if (stride == 1) {
-    for (int64_t i = 0; i < count; ++i) out[i] = rf::store<T>(value[i]);
+    for_lanes(count, [=](int64_t i) { out[i] = rf::store<T>(value[i]); });
   } else {
-    for (int64_t i = 0; i < count; ++i)
-      out[i * stride] = rf::store<T>(value[flip ? count - 1 - i : i]);
+    for (int64_t i = 0; i < count; ++i) out[i * stride] = rf::store<T>(flip ? last[-i] : value[i]);
   }
 }
 
