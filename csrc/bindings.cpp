@@ -82,4 +82,6 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(maximum_filter);
   RF_DEF(maximum_filter_workspace_bytes);
   RF_DEF(sobel);
+
+  RF_DEF(gather_batch);
 }

@@ -82,6 +82,26 @@ int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, 
 rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w, int axis,
                    rf_border mode, double cval, rf_stream stream);
 
+// ---- gather_batch ---------------------------------------------------------------------------------------
+typedef enum rf_layout { RF_NCHW = 0, RF_NHWC = 1 } rf_layout;  // memory order of images: planes or pixels
+// images uint8 [n, c, h, w] or [n, h, w, c] -> out [b, c, out_h, out_w] in either memory order: pick samples,
+// replace removed pixels, pad and crop, flip, normalise.
+//  - index [b] in [0, n). A CPU backend fails on another value; CUDA, which cannot know, writes NaN samples.
+//  - ids [b]: what the randomness of each sample is keyed by; null for index itself.
+//  - codes [n, code_channels, h, w] (code_channels 1 or c, always planes), null for no removal: a pixel is
+//    removed where codes <= drop, with keep != 0 where codes > drop.
+//  - imputed, the layout of images, uint8 or float16 in units of 0..255: replaces removed pixels; null for fill.
+//  - table float [4, c]: scale, bias, fill, pad. out = pixel * scale + bias, rounded twice in float32; fill and
+//    pad are written as they are.
+//  - The crop starts crop_range_y * u rows into the padded image if augment_crop (u uniform in [0, 1], Philox
+//    domain kDomainAugment, key (seed, id), block epoch), in the middle otherwise.
+rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c, int64_t h, int64_t w,
+                          const int64_t* index, const int64_t* ids, int64_t b, const uint8_t* codes,
+                          int64_t code_channels, int drop, int keep, const void* imputed,
+                          rf_dtype imputed_dtype, const float* table, int64_t pad, int64_t out_h,
+                          int64_t out_w, int augment_crop, int augment_flip, uint64_t seed, uint64_t epoch,
+                          void* out, rf_dtype out_dtype, rf_layout out_layout, rf_stream stream);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

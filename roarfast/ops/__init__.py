@@ -3,12 +3,14 @@
 import sys
 
 from roarfast.ops._op import register_torch
+from roarfast.ops.gather_batch import gather_batch
 from roarfast.ops.gaussian_filter import gaussian_filter
 from roarfast.ops.maximum_filter import maximum_filter
 from roarfast.ops.sobel import sobel
 from roarfast.ops.total_variation import total_variation
 
 __all__ = [
+    "gather_batch",
     "gaussian_filter",
     "maximum_filter",
     "register_torch",

@@ -1,0 +1,241 @@
+"""The fused data pipeline: uint8 gather, removal, crop, flip and normalisation in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from roarfast.ops import _check as check
+from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._op import define_op, is_tensor
+
+LAYOUTS = {"NCHW": 0, "NHWC": 1}  # the values of rf_layout
+_OUT_DTYPES = ("float32", "float16", "bfloat16")
+PerChannel = float | Sequence[float]
+
+
+def gather_batch(
+    images: ArrayT,
+    index: ArrayT | Sequence[int],
+    codes: ArrayT | None = None,
+    j: int | None = None,
+    fill: PerChannel | None = None,
+    *,
+    keep: bool = False,
+    imputed: ArrayT | None = None,
+    layout: str = "NCHW",
+    pad: int = 0,
+    pad_value: PerChannel = 0.0,
+    crop: int | tuple[int, int] | None = None,
+    random_crop: bool = False,
+    flip: bool = False,
+    mean: PerChannel = 0.0,
+    std: PerChannel = 1.0,
+    seed: int = 0,
+    epoch: int = 0,
+    ids: ArrayT | None = None,
+    dtype: Any = "float32",
+    memory: str = "NCHW",
+    check_index: bool = False,
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Make a training or evaluation batch from a uint8 dataset, with pixels removed on the fly.
+
+    For each sample: replace its removed pixels, pad, crop, flip, normalise. Removal is in the coordinates of the stored
+    image, before any augmentation. Crop and flip of a sample depend only on (`seed`, `epoch`, its id): not on the batch,
+    its order, the number of threads or the device.
+
+    Args:
+        images: uint8 `[N, C, H, W]`, or `[N, H, W, C]` with `layout="NHWC"`.
+        index: integers `[B]` in [0, N): the samples of the batch; repeats are fine. On CUDA the values are not looked at
+            (that would wait for the device): a sample out of range becomes NaN, unless `check_index`.
+        codes: rank codes, uint8 `[N, H, W]`, or `[N, C, H, W]` to remove channels separately (planes, whatever the
+            layout). A pixel is removed where `codes <= j`.
+        j: position of the drop rate in the list the codes were made for; -1 removes nothing.
+        fill: what replaces removed pixels, per channel, in units of 0..255. Default: `255 * mean`.
+        keep: KAR: remove where `codes > j` instead.
+        imputed: uint8 or float16 in units of 0..255, shaped like `images`: replaces removed pixels in place of `fill`.
+        layout: memory order of `images` and `imputed`.
+        pad: pixels added on each side before the crop.
+        pad_value: their value per channel, in units of 0..255: 0 is black, as in torchvision's `RandomCrop`, and is
+            normalised like any other pixel.
+        crop: output size, one or (rows, columns); default (H, W).
+        random_crop: crop at a random place rather than in the middle.
+        flip: mirror left-right half of the samples.
+        mean, std: per channel, in units of 0..1 as in torchvision's `Normalize`. Computed as
+            `pixel * float32(1 / (255 std)) + float32(-mean / std)`, two float32 roundings.
+        seed: in [0, 2^63).
+        epoch: in [0, 2^48).
+        ids: int64 `[B]`: what randomness is keyed by when `index` points into a part of the dataset. Default `index`.
+        dtype: `"float32"`, `"float16"` or `"bfloat16"` (torch only).
+        memory: memory order of the result; `"NHWC"` is torch's `channels_last`.
+        check_index: also check `index` on CUDA, at the price of a synchronisation.
+        out: where to write the result.
+
+    Returns:
+        `[B, C, crop rows, crop columns]`, in the memory order asked for.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> images = np.zeros((4, 3, 32, 32), np.uint8)
+        >>> rf.gather_batch(images, [2, 0], pad=4, random_crop=True, flip=True, mean=0.5, std=0.25).shape
+        (2, 3, 32, 32)
+    """
+    check.array("images", images, ("uint8",))
+    check.one_of("layout", layout, LAYOUTS)
+    check.one_of("memory", memory, LAYOUTS)
+    if len(images.shape) != 4:
+        raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
+    n = int(images.shape[0])
+    channels, h, w = _chw(images.shape, layout)
+    index = _index("index", index, images)
+    if ids is not None:
+        ids = _index("ids", ids, images)
+        if len(ids) != len(index):
+            raise ValueError(f"ids must have as many entries as index ({len(index)}), got {len(ids)}")
+    drop = _check_codes(codes, j, (n, channels, h, w))
+    if imputed is not None:
+        check.array("imputed", imputed, ("uint8", "float16"))
+        if codes is None:
+            raise ValueError("imputed needs codes: without them no pixel is removed")
+        if tuple(imputed.shape) != tuple(images.shape):
+            raise ValueError(f"imputed must be shaped like images {tuple(images.shape)}, got {tuple(imputed.shape)}")
+    check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids)
+    out_h, out_w = (h, w) if crop is None else (check.integer("crop", s, low=1) for s in check.per_axis("crop", crop))
+    pad = check.integer("pad", pad, low=0)
+    if out_h > h + 2 * pad or out_w > w + 2 * pad:
+        raise ValueError(f"crop must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
+    name = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    check.one_of("dtype", name, _OUT_DTYPES)
+    if name == "bfloat16" and not is_tensor(images):
+        raise TypeError("dtype 'bfloat16' needs torch tensors: NumPy has no bfloat16")
+    table = _table(
+        channels, _per_channel("mean", mean, channels), _per_channel("std", std, channels),
+        None if fill is None else _per_channel("fill", fill, channels), _per_channel("pad_value", pad_value, channels),
+        str(images.device) if is_tensor(images) else None,
+    )  # fmt: skip
+    if check_index and is_tensor(images) and images.device.type == "cuda" and len(index):
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= n:
+            raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")
+    return _op(
+        images, index, table, ids, codes, imputed, layout, drop, bool(keep), pad, out_h, out_w, bool(random_crop),
+        bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, memory,
+        out=out,
+    )  # type: ignore[no-any-return]  # fmt: skip
+
+
+def _chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
+    c, h, w = shape[1:] if layout == "NCHW" else (shape[3], shape[1], shape[2])
+    if min(c, h, w) < 1:
+        raise ValueError(f"images must have at least one channel, row and column, got shape {tuple(shape)}")
+    return int(c), int(h), int(w)
+
+
+def _index(name: str, index: Any, images: Any) -> Any:
+    if is_tensor(images) and not is_tensor(index) and not isinstance(index, np.ndarray):
+        import torch
+
+        index = torch.as_tensor(index, dtype=torch.int64, device=images.device)
+    elif not is_tensor(index):
+        index = np.asarray(index, np.int64) if not isinstance(index, np.ndarray) else index
+    check.array(name, index, ("int64", "int32"))
+    if len(index.shape) != 1:
+        raise ValueError(f"{name} must be [B], got shape {tuple(index.shape)}")
+    return index
+
+
+def _check_codes(codes: Any, j: int | None, nchw: tuple[int, int, int, int]) -> int:
+    n, c, h, w = nchw
+    if codes is None:
+        if j is not None:
+            raise ValueError("j needs codes: without them no pixel is removed")
+        return -1
+    check.array("codes", codes, ("uint8",))
+    if tuple(codes.shape) not in ((n, h, w), (n, c, h, w)):
+        raise ValueError(f"codes must be {(n, h, w)} or {(n, c, h, w)} like images, got shape {tuple(codes.shape)}")
+    if j is None:
+        raise ValueError("codes needs j, the position of the drop rate in the list the codes were made for")
+    return check.integer("j", j, -1, 255)
+
+
+def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
+    values = [value] * channels if np.ndim(value) == 0 else list(value)  # type: ignore[arg-type]
+    if len(values) != channels:
+        raise ValueError(f"{name} must be one number or one per channel ({channels}), got {len(values)}")
+    return tuple(check.number(name, v) for v in values)
+
+
+@lru_cache(maxsize=256)
+def _table(
+    channels: int, mean: tuple[float, ...], std: tuple[float, ...], fill: tuple[float, ...] | None,
+    pad_value: tuple[float, ...], device: str | None,
+) -> Any:  # fmt: skip
+    """Rows scale, bias, normalised fill, normalised pad: what rf_gather_batch takes. Cached, so also on its device."""
+    if min(std) <= 0:
+        raise ValueError(f"std must be > 0, got {min(std):g}")
+    table = np.empty((4, channels), np.float32)
+    table[0] = 1.0 / (255.0 * np.array(std))
+    table[1] = -np.array(mean) / np.array(std)
+    for row, level in ((2, 255.0 * np.array(mean) if fill is None else fill), (3, pad_value)):
+        table[row] = np.asarray(level, np.float32) * table[0]
+        table[row] += table[1]
+    if device is None:
+        return table
+    import torch
+
+    return torch.from_numpy(table).to(device)
+
+
+def _run(
+    xp: Arrays, images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, drop: int,
+    keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
+    memory: str, out: Any = None,
+) -> Any:  # fmt: skip
+    images, index = xp.contiguous(images), xp.contiguous(index, "int64")
+    ids = None if ids is None else xp.contiguous(ids, "int64")
+    codes = None if codes is None else xp.contiguous(codes)
+    imputed = None if imputed is None else xp.contiguous(imputed)
+    n, b, (c, h, w) = images.shape[0], index.shape[0], _chw(images.shape, layout)
+    code_channels = 1 if codes is None or len(codes.shape) == 3 else c
+    imputed_dtype = DTYPE_CODES["uint8" if imputed is None else xp.dtype(imputed)]
+    # The kernel sees dense memory: for NHWC that is the permuted view of what the caller gets.
+    dense = out if out is None or memory == "NCHW" else _permute(out, 0, 2, 3, 1)
+    shape = [b, c, out_h, out_w] if memory == "NCHW" else [b, out_h, out_w, c]
+    result = xp.output(dense, shape, dtype, images)
+    xp.call(
+        images, "gather_batch", images, LAYOUTS[layout], n, c, h, w, index, ids, b, codes, code_channels, drop, keep,
+        imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],
+        LAYOUTS[memory],
+    )  # fmt: skip
+    xp.finish(result, dense)
+    if out is not None:
+        return out
+    return result if memory == "NCHW" else _permute(result, 0, 3, 1, 2)
+
+
+def _permute(a: Any, *order: int) -> Any:
+    return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)
+
+
+def _fake(images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, *rest: Any) -> Any:
+    import torch
+
+    out_h, out_w, dtype, memory = rest[3], rest[4], rest[9], rest[10]
+    b, c = index.shape[0], images.shape[1 if layout == "NCHW" else 3]
+    if memory == "NCHW":
+        return images.new_empty((b, c, out_h, out_w), dtype=getattr(torch, dtype))
+    return images.new_empty((b, out_h, out_w, c), dtype=getattr(torch, dtype)).permute(0, 3, 1, 2)
+
+
+_op = define_op(
+    "gather_batch",
+    "(Tensor images, Tensor index, Tensor table, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int drop, "
+    "bool keep, int pad, int out_h, int out_w, bool random_crop, bool flip, int seed, int epoch, str dtype, str memory) "
+    "-> Tensor",
+    _run,
+    _fake,
+)

@@ -1,0 +1,239 @@
+"""The models of the studies, by name, and any other by its factory.
+
+| name | what | for |
+|---|---|---|
+| `convnet` | four conv-BN-ReLU blocks, pooling in the first three, global max pool | CPUs: 32x32 in seconds per epoch |
+| `resnet8` | one residual block per stage, widths 16, 32, 64 | small GPUs, quick checks with a residual net |
+| `resnet18` | torchvision's, with the CIFAR stem (3x3 stride 1, no max pool) | CIFAR-10 and SVHN of the papers |
+| `resnet50` | torchvision's, unchanged | CUB-200, ImageNet |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from roarfast._torchvision import import_torchvision
+from roarfast.train.batch_norm import use_ghost_batch_norm
+
+ModelFactory = Callable[..., nn.Module]
+
+
+class ConvNet(nn.Module):
+    """Four 3x3 conv-BN-ReLU blocks, 2x2 max pooling after the first three, global max pool, one linear layer.
+
+    Widths 16/48/96/192 put about the same number of multiplications into each of the last three blocks; the first,
+    at full resolution and bound by memory, is kept thin.
+    """
+
+    def __init__(
+        self, num_classes: int, in_channels: int = 3, widths: tuple[int, ...] = (16, 48, 96, 192), dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for i, width in enumerate(widths):
+            layers += [nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            if i < len(widths) - 1:
+                layers.append(nn.MaxPool2d(2, ceil_mode=True))  # ceil: 8x8 digits survive three poolings
+            in_channels = width
+        self.features = nn.Sequential(*layers)
+        self.pool = nn.AdaptiveMaxPool2d(1)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.fc = nn.Linear(in_channels, num_classes)
+        _init_convolutions(self)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Images `[B, C, H, W]` → logits `[B, num_classes]`."""
+        return self.fc(self.dropout(self.pool(self.features(x)).flatten(1)))
+
+
+class ResidualBlock(nn.Module):
+    """conv-BN-ReLU-conv-BN plus the input (through a 1x1 convolution where the shape changes), then ReLU."""
+
+    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.relu1 = nn.ReLU()
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.relu2 = nn.ReLU()  # a module of its own: guided backprop hooks each one
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or in_channels != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(in_channels, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, in_channels, H, W]` → `[B, channels, H / stride, W / stride]`."""
+        y = self.relu1(self.bn1(self.conv1(x)))
+        return self.relu2(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+class ResNet8(nn.Module):
+    """A 3x3 stem and three stages of one residual block: widths w, 2w, 4w."""
+
+    def __init__(self, num_classes: int, in_channels: int = 3, width: int = 16) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        self.layer1 = ResidualBlock(width, width, 1)
+        self.layer2 = ResidualBlock(width, 2 * width, 2)
+        self.layer3 = ResidualBlock(2 * width, 4 * width, 2)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(4 * width, num_classes)
+        _init_convolutions(self)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Images `[B, C, H, W]` → logits `[B, num_classes]`."""
+        y = self.layer3(self.layer2(self.layer1(self.stem(x))))
+        return self.fc(self.pool(y).flatten(1))
+
+
+def _init_convolutions(model: nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def _resnet18(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Module:
+    model = import_torchvision("models").resnet18(num_classes=num_classes, **options)
+    model.conv1 = nn.Conv2d(in_channels, 64, 3, 1, 1, bias=False)
+    nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
+    model.maxpool = nn.Identity()
+    return model
+
+
+def _resnet50(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Module:
+    model = import_torchvision("models").resnet50(num_classes=num_classes, **options)
+    if in_channels != 3:
+        model.conv1 = nn.Conv2d(in_channels, 64, 7, 2, 3, bias=False)
+        nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
+    return model
+
+
+MODELS: dict[str, ModelFactory] = {"convnet": ConvNet, "resnet8": ResNet8, "resnet18": _resnet18, "resnet50": _resnet50}
+
+
+def build_model(
+    name_or_factory: str | ModelFactory,
+    num_classes: int,
+    in_channels: int = 3,
+    *,
+    weights: str | Path | None = None,
+    seed: int | None = None,
+    ghost_batch: int | None = None,
+    **options: Any,
+) -> nn.Module:
+    """Build a model with its initial weights.
+
+    Args:
+        name_or_factory: `"convnet"`, `"resnet8"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
+            function. It is called with `num_classes`, `in_channels` (if it takes that) and `options`.
+        num_classes: size of the last layer.
+        in_channels: channels of the images.
+        weights: local file with a state dict (`torch.save`), for example ImageNet weights. Loaded with
+            `weights_only=True`; a classifier of another size (`fc`, `classifier`, `head`) keeps its fresh weights,
+            any other difference is an error.
+        seed: seeds the initial weights without touching the global generator.
+        ghost_batch: normalise in groups of this many samples (see `roarfast.train.batch_norm`).
+
+    Returns:
+        The model, on the CPU, in training mode.
+
+    Example:
+        >>> model = build_model("convnet", 10, seed=0)
+        >>> model(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+    if num_classes < 1:
+        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+    factory = _resolve(name_or_factory)
+    arguments: dict[str, Any] = {"num_classes": num_classes, **options}
+    if in_channels != 3 or _accepts(factory, "in_channels"):
+        arguments["in_channels"] = in_channels
+    with _seeded(seed):
+        model = factory(**arguments)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model factory {name_or_factory!r} must return a torch.nn.Module, got {type(model).__name__}")
+    if weights is not None:
+        load_weights(model, weights)
+    if ghost_batch is not None:
+        use_ghost_batch_norm(model, ghost_batch)
+    return model
+
+
+def load_weights(model: nn.Module, path: str | Path) -> list[str]:
+    """Copy a saved state dict into a model; returns the names of classifier tensors left as they were.
+
+    Args:
+        model: receives the weights, in place.
+        path: file written by `torch.save(state_dict)`, or a checkpoint with a `"model"` or `"state_dict"` entry.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"model weights not found: {path}. Save them once with "
+            "`torch.save(torchvision.models.resnet50(weights='DEFAULT').state_dict(), path)` where there is a network."
+        )
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    for key in ("model", "state_dict"):
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
+    own = model.state_dict()
+    kept = [
+        name
+        for name, value in own.items()
+        if name.split(".")[0] in ("fc", "classifier", "head")
+        and (name not in state or state[name].shape != value.shape)
+    ]
+    wrong = [name for name in own if name not in kept and (name not in state or state[name].shape != own[name].shape)]
+    extra = [name for name in state if name not in own]
+    if wrong or extra:
+        raise ValueError(
+            f"{path} does not fit this model: missing or of another shape: {wrong[:5]}; not in the model: {extra[:5]}"
+        )
+    model.load_state_dict({name: own[name] if name in kept else state[name] for name in own})
+    return kept
+
+
+def _resolve(name_or_factory: str | ModelFactory) -> ModelFactory:
+    if callable(name_or_factory):
+        return name_or_factory
+    if name_or_factory in MODELS:
+        return MODELS[name_or_factory]
+    module_name, _, function = name_or_factory.partition(":")
+    if not function:
+        raise ValueError(
+            f"model must be one of {', '.join(MODELS)} or 'package.module:function', got {name_or_factory!r}"
+        )
+    try:
+        found = getattr(importlib.import_module(module_name), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"model {name_or_factory!r}: {error}") from error
+    if not callable(found):
+        raise ValueError(f"model {name_or_factory!r}: {function} is not callable")
+    return found
+
+
+def _accepts(factory: ModelFactory, name: str) -> bool:
+    parameters = inspect.signature(factory).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+@contextlib.contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
