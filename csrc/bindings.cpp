@@ -82,4 +82,5 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(maximum_filter);
   RF_DEF(maximum_filter_workspace_bytes);
   RF_DEF(sobel);
+  RF_DEF(philox_normal);
 }

@@ -82,6 +82,13 @@ int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, 
 rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w, int axis,
                    rf_border mode, double cval, rf_stream stream);
 
+// ---- philox_normal --------------------------------------------------------------------------------------
+// Standard normals keyed by (seed, sample, feature, draw): out[i, f] is normal f of draw `draw` of sample
+// index[i]. Draw d owns the Philox blocks [d * b, (d + 1) * b) of its domain, b = ceil(features / 4).
+// index [n] -> out [n, features]
+rf_status rf_philox_normal(const int64_t* index, float* out, int64_t n, int64_t features, int64_t seed,
+                           int64_t draw, int64_t domain, rf_stream stream);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

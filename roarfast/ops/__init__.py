@@ -5,12 +5,14 @@ import sys
 from roarfast.ops._op import register_torch
 from roarfast.ops.gaussian_filter import gaussian_filter
 from roarfast.ops.maximum_filter import maximum_filter
+from roarfast.ops.philox_normal import philox_normal
 from roarfast.ops.sobel import sobel
 from roarfast.ops.total_variation import total_variation
 
 __all__ = [
     "gaussian_filter",
     "maximum_filter",
+    "philox_normal",
     "register_torch",
     "sobel",
     "total_variation",
