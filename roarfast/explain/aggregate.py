@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 REDUCTIONS = ("mean", "sum", "max", "l2", "none")
@@ -66,4 +65,4 @@ class Aggregation:
             return a.sum(1)
         if self.reduce == "max":
             return a.amax(1)
-        return torch.linalg.vector_norm(a, dim=1)
+        return a.square().sum(1).sqrt()

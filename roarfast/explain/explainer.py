@@ -132,8 +132,7 @@ class Explainer:
         """Changes what an error asks for; raises it if that is nothing."""
         if isinstance(error, torch.cuda.OutOfMemoryError) and self.batch_size > 1:
             self.batch_size //= 2
-            if torch.cuda.is_initialized():
-                torch.cuda.empty_cache()
+            torch.cuda.empty_cache()  # does nothing where CUDA is not in use
             message = f"out of CUDA memory: going on with batch_size={self.batch_size}"
             warnings.warn(message, ResourceWarning, stacklevel=3)
         elif "view size is not compatible" in str(error) and self._format is torch.channels_last:
@@ -209,7 +208,9 @@ def _ids(name: str, values: Any) -> Tensor:
     return tensor.to(torch.int64)
 
 
-def explain(model: nn.Module, x: Tensor, estimators: Any, *, index: Any = None, labels: Any = None, **settings: Any) -> dict[str, Tensor]:
+def explain(
+    model: nn.Module, x: Tensor, estimators: Any, *, index: Any = None, labels: Any = None, **settings: Any
+) -> dict[str, Tensor]:
     """Maps of several estimators for images `[N, C, H, W]`; `settings` are those of `Explainer`.
 
     Example:

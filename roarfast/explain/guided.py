@@ -44,20 +44,22 @@ class _GuidedMode(TorchFunctionMode):
         if func is F.relu:
             return _relu(*args, **kwargs)
         if func in _RELU:
-            return _relu(*args, inplace=False, **kwargs)
+            return _relu(args[0] if args else kwargs["input"], False)
         if func in _RELU_IN_PLACE:
-            return _relu(*args, inplace=True, **kwargs)
+            return _relu(args[0] if args else kwargs["input"], True)
         return func(*args, **kwargs)
 
 
 def _relu(input: Tensor, inplace: bool = False) -> Tensor:  # the parameter names of F.relu
-    return _GuidedReLU.apply(input, inplace)  # type: ignore[no-any-return]
+    return _GuidedReLU.apply(input, inplace)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @contextmanager
 def guided_relus(model: nn.Module) -> Iterator[None]:
-    """Inside, every ReLU that runs in Python gets the guided rule: modules (reused and in-place ones too),
-    `F.relu`, `torch.relu`, `x.relu()` and `x.relu_()`. The calls are intercepted, so the model is not touched.
+    """Inside, every ReLU that runs in Python gets the guided rule.
+
+    Modules (reused and in-place ones too), `F.relu`, `torch.relu`, `x.relu()` and `x.relu_()`: the calls are
+    intercepted, so the model is not touched.
     """
     for name, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):

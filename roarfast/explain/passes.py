@@ -113,7 +113,7 @@ class Passes:
             rows = self.rows(flat, target.repeat(count), p)
             for base in p.bases:
                 values = _base(base, flat, rows)
-                for value in values.unflatten(0, (count, -1)):
+                for value in values.reshape(count, -1, *values.shape[1:]):
                     add(base, value)
         for base, m in moments.items():
             maps["sg", base] = m.mean()
@@ -133,7 +133,7 @@ class Passes:
             gradient = _have(self.rows(points.flatten(0, 1), target.repeat(count), step).gradient)
             if self.options.abs_before_average:
                 gradient = gradient.abs()
-            for weight, g in zip(weights[first : first + count], gradient.unflatten(0, (count, -1))):
+            for weight, g in zip(weights[first : first + count], gradient.reshape(count, *x.shape)):
                 total.add_(g, alpha=float(weight))
         return difference.mul_(total)
 

@@ -94,8 +94,11 @@ class Plan:
         return tuple(n for n in self.names if n.base in p.bases and (n.ensemble is not None) == p.noisy)
 
     def accumulators(self) -> int:
-        """Tensors of the size of a batch that live beside the model's own: the inputs of a pass, its gradient, the
-        maps and moments of every base, and the temporaries of an update."""
+        """Tensors of the size of a batch that live beside the model's own.
+
+        These are the inputs of a pass, its gradient, the maps and moments of every base, and the temporaries of an
+        update.
+        """
         maps = sum(len(p.bases) for p in self.passes if not p.noisy)
         moments = sum(1 + self.second_moment(base) for p in self.passes if p.noisy for base in p.bases)
         return maps + moments + len(self.names) + 8
