@@ -84,4 +84,5 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(sobel);
 
   RF_DEF(gather_batch);
+  RF_DEF(philox_normal);
 }

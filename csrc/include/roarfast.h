@@ -101,6 +101,12 @@ rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, in
                           rf_dtype imputed_dtype, const float* table, int64_t pad, int64_t out_h,
                           int64_t out_w, int augment_crop, int augment_flip, uint64_t seed, uint64_t epoch,
                           void* out, rf_dtype out_dtype, rf_layout out_layout, rf_stream stream);
+// ---- philox_normal --------------------------------------------------------------------------------------
+// Standard normals keyed by (seed, sample, feature, draw): out[i, f] is normal f of draw `draw` of sample
+// index[i]. Draw d owns the Philox blocks [d * b, (d + 1) * b) of its domain, b = ceil(features / 4).
+// index [n] -> out [n, features]
+rf_status rf_philox_normal(const int64_t* index, float* out, int64_t n, int64_t features, int64_t seed,
+                           int64_t draw, int64_t domain, rf_stream stream);
 
 #ifdef __cplusplus
 }  // extern "C"

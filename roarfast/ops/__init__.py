@@ -6,6 +6,7 @@ from roarfast.ops._op import register_torch
 from roarfast.ops.gather_batch import gather_batch
 from roarfast.ops.gaussian_filter import gaussian_filter
 from roarfast.ops.maximum_filter import maximum_filter
+from roarfast.ops.philox_normal import philox_normal
 from roarfast.ops.sobel import sobel
 from roarfast.ops.total_variation import total_variation
 
@@ -13,6 +14,7 @@ __all__ = [
     "gather_batch",
     "gaussian_filter",
     "maximum_filter",
+    "philox_normal",
     "register_torch",
     "sobel",
     "total_variation",

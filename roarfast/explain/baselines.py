@@ -1,0 +1,63 @@
+"""Estimators that ask no model: Sobel edges, random pixels, random blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import roarfast as rf
+from roarfast.explain.options import Options
+from roarfast.reference import philox
+
+# Far from the blocks that roarfast.block_random draws from in the same domain.
+_BLOCK_CENTRES = 1 << 40
+
+
+def sobel_map(x: Tensor, axis: int | str) -> Tensor:
+    """Sobel derivative of the channel mean, `[N, C, H, W]` to `[N, 1, H, W]`: along an axis, or the magnitude."""
+    grey = x.mean(1, keepdim=True)
+    if axis == "magnitude":
+        return torch.hypot(rf.sobel(grey, axis=-2), rf.sobel(grey, axis=-1))
+    return rf.sobel(grey, axis=int(axis))
+
+
+def random_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
+    """PixelRandom, `[N, 1, H, W]`: a uniform number per pixel."""
+    values = rf.pixel_random(size, seed=seed, index=index)
+    return torch.as_tensor(values, device=index.device).unsqueeze(1)
+
+
+def block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
+    """BlockRandom for all drop rates at once, `[N, 1, H, W]` in [0, 1].
+
+    The pixels above any threshold form one rectangle with the image's aspect ratio, always inside the image. Its
+    position is uniform: the rectangle of relative side s has its corner at (1 - s) p for a uniform point p, so the
+    rectangles of growing s are nested, and a pixel's value is 1 minus the smallest s that reaches it.
+    """
+    samples: Any = index.cpu().numpy().astype(np.uint64)  # philox.blocks broadcasts over samples as over blocks
+    words = philox.blocks(seed, samples, np.full(index.shape, _BLOCK_CENTRES), philox.BLOCK_RANDOM)
+    # Half a grid step up: a corner never falls on the border, where the division below would be by zero.
+    corner = ((words[:, :2] >> 8).astype(np.float64) + 0.5) * 2.0**-24  # [N, 2]
+    reach = []
+    for axis, extent in enumerate(size):
+        centre = (np.arange(extent) + 0.5) / extent  # [extent]
+        p = corner[:, axis, None]
+        reach.append(np.where(centre < p, 1 - centre / p, (centre - p) / (1 - p)))
+    smallest = np.maximum(reach[0][:, :, None], reach[1][:, None, :])
+    return torch.from_numpy((1 - smallest).astype(np.float32)).to(index.device).unsqueeze(1)
+
+
+def model_free_map(base: str, x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
+    """The map `[N, 1, H, W]` of `sobel`, `rand` or `block`."""
+    size = (int(x.shape[-2]), int(x.shape[-1]))
+    if base == "sobel":
+        return sobel_map(x, options.sobel_axis)
+    if base == "rand":
+        return random_map(index, size, seed)
+    if options.block_drop is None:
+        return block_map(index, size, seed)
+    mask = rf.block_random(size, options.block_drop, seed=seed, index=index)
+    return torch.as_tensor(mask, device=index.device).float().unsqueeze(1)

@@ -1,0 +1,88 @@
+"""Estimators from elsewhere: captum objects and plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from roarfast.explain.names import check_custom
+
+Function = Callable[[nn.Module, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class External:
+    """A user's estimator under a name, with the same squaring, aggregation, post-processing and storage as ours.
+
+    Args:
+        name: Lower-case, as in `"occlusion"`; `"occlusion^2"` is then its square.
+        function: `f(model, x, target) -> map`: images `[B, C, H, W]` and classes `[B]` to `[B, C, H, W]`,
+            `[B, 1, h, w]` (upsampled bilinearly) or `[B, H, W]`. The model is in evaluation mode and frozen.
+
+    Its batches are bounded by `batch_size`, what it does inside is not. torch's random generator is seeded for each
+    batch and restored after, so a rerun gives the same maps, but a method with its own noise depends on the batch.
+
+    Example:
+        >>> brightness = External("brightness", lambda model, x, target: x.mean(1))
+    """
+
+    name: str
+    function: Function
+
+    def __post_init__(self) -> None:
+        check_custom(self.name)
+        if not callable(self.function):
+            raise TypeError(f"function must be callable as f(model, x, target), got {self.function!r}")
+
+    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, seed: int) -> Tensor:
+        """The map `[B, C, H, W]` or `[B, 1, H, W]`, checked."""
+        devices = [x.device] if x.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), torch.enable_grad():
+            torch.manual_seed(seed)
+            result = self.function(model, x.detach().clone(), target)
+        if not isinstance(result, Tensor):
+            raise TypeError(f"estimator {self.name!r} must return a tensor, got {type(result).__name__}")
+        result = result.detach()
+        if result.ndim == 3:
+            result = result.unsqueeze(1)
+        if result.ndim != 4 or result.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"estimator {self.name!r} must return [{x.shape[0]}, C, H, W] or [{x.shape[0]}, H, W], "
+                f"got {tuple(result.shape)}"
+            )
+        if result.shape[-2:] != x.shape[-2:]:
+            result = F.interpolate(result, x.shape[-2:], mode="bilinear", align_corners=False)
+        return result.to(x.dtype)
+
+
+def from_captum(attribution: Any, name: str | None = None, **arguments: Any) -> External:
+    """Makes an estimator of a `captum.attr` object, or of anything with `.attribute(inputs, target=…)`.
+
+    Args:
+        attribution: As in `captum.attr.Occlusion(model)`. It must have been made for the model that is explained;
+            another one is an error when it is used.
+        name: Name of the estimator; by default the class's name in lower case.
+        **arguments: Passed to `.attribute`, as in `sliding_window_shapes=(3, 4, 4)`.
+
+    Example:
+        >>> import captum.attr  # doctest: +SKIP
+        >>> occlusion = from_captum(captum.attr.Occlusion(model), sliding_window_shapes=(3, 4, 4))  # doctest: +SKIP
+    """
+    if not callable(getattr(attribution, "attribute", None)):
+        raise TypeError(f"attribution must have a method attribute(inputs, target=...), got {attribution!r}")
+
+    def function(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+        own = getattr(attribution, "forward_func", None)
+        if isinstance(own, nn.Module) and own is not model:
+            raise ValueError(
+                f"{type(attribution).__name__} was made for another model ({type(own).__name__}) than the one explained"
+            )
+        result = attribution.attribute(x, target=target, **arguments)
+        return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
+
+    return External(name or type(attribution).__name__.lower(), function)

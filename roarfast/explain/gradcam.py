@@ -1,0 +1,104 @@
+"""Grad-CAM (Selvaraju et al., 2017): the layer it looks at, and the map from its activations and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+_CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d, nn.LazyConv2d)
+
+
+def cam(activation: Tensor, gradient: Tensor, size: tuple[int, int], relu: bool, combine: str) -> Tensor:
+    """Grad-CAM maps `[N, 1, H, W]` from a layer's activations and their gradients `[N, K, h, w]`."""
+    weighted = activation * gradient.mean((2, 3), keepdim=True)
+    weighted = weighted.sum(1, keepdim=True) if combine == "sum" else weighted.abs().mean(1, keepdim=True)
+    if relu:
+        weighted = weighted.relu()
+    return F.interpolate(weighted, size, mode="bilinear", align_corners=False)
+
+
+def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str, nn.Module]:
+    """The module called `name`, or the last conv stage.
+
+    That is, of the modules that contain a convolution and return feature maps `[N, K, h, w]`, the one that finishes
+    last in a forward pass: `layer4` of a ResNet, `features` of a VGG. Maps of a single pixel count only when
+    there are no larger ones. An `example` `[1, C, H, W]` is run through the model to see.
+    """
+    modules = dict(model.named_modules())
+    if name is not None:
+        if name not in modules or not name:
+            shown = ", ".join(n for n in modules if n) or "none"
+            raise ValueError(f"gc_layer must be a module of the model, got {name!r}. Its modules: {shown}")
+        return name, modules[name]
+    finished: list[tuple[bool, str]] = []
+
+    def recorder(name: str) -> Any:
+        def record(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.ndim == 4:
+                finished.append((output.shape[-2] * output.shape[-1] > 1, name))
+
+        return record
+
+    hooks = [
+        module.register_forward_hook(recorder(name))
+        for name, module in modules.items()
+        if name and any(isinstance(m, _CONVOLUTIONS) for m in module.modules())
+    ]
+    try:
+        with torch.no_grad():
+            model(example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    spatial = [name for larger, name in finished if larger] or [name for _, name in finished]
+    if not spatial:
+        raise ValueError(
+            "Grad-CAM found no module with a convolution that returns [N, K, h, w]; name a layer with gc_layer"
+        )
+    return spatial[-1], modules[spatial[-1]]
+
+
+class Capture:
+    """The activation a layer returned in the last forward pass."""
+
+    def __init__(self) -> None:
+        self._activation: Tensor | None = None
+
+    def take(self, layer: str) -> Tensor:
+        """The activation, which is then forgotten."""
+        activation, self._activation = self._activation, None
+        if activation is None:
+            raise ValueError(f"Grad-CAM: layer {layer!r} did not run in the forward pass")
+        if activation.ndim != 4:
+            raise ValueError(
+                f"Grad-CAM needs a layer that returns [N, K, h, w]; {layer!r} returns {tuple(activation.shape)}"
+            )
+        return activation
+
+    def hook(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+        """Forward hook. Hands a copy on, so that a later in-place ReLU leaves the captured activation alone."""
+        if not isinstance(output, Tensor):
+            raise ValueError(f"Grad-CAM needs a layer that returns a tensor, got {type(output).__name__}")
+        if not output.requires_grad:  # nothing before this layer needs gradients: start the graph here
+            output = output.detach().requires_grad_()
+        self._activation = output
+        return output.clone()
+
+
+@contextmanager
+def captured(layer: nn.Module | None) -> Iterator[Capture | None]:
+    """Captures the activations of `layer` inside; nothing for None."""
+    if layer is None:
+        yield None
+        return
+    capture = Capture()
+    handle = layer.register_forward_hook(capture.hook)
+    try:
+        yield capture
+    finally:
+        handle.remove()

@@ -1,0 +1,68 @@
+"""Hashes that say which model and which data a map belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+_CHUNK_BYTES = 1 << 24
+
+
+def checksum(*arrays: np.ndarray[Any, Any]) -> str:
+    """Hash of the bytes of arrays, in order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for a in arrays:
+        digest.update(np.ascontiguousarray(a).data.cast("B") if a.size else b"")
+    return digest.hexdigest()
+
+
+def file_checksum(path: Path) -> str:
+    """Hash of a file's bytes."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(_CHUNK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def model_hash(model: nn.Module) -> str:
+    """Hash of a model: the classes of its modules and every parameter and buffer, wherever it lives.
+
+    Example:
+        >>> model_hash(nn.ReLU()) == model_hash(nn.ReLU()), model_hash(nn.ReLU()) == model_hash(nn.Tanh())
+        (True, False)
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for name, module in model.named_modules():
+        digest.update(f"{name}:{type(module).__qualname__};".encode())
+    for name, value in model.state_dict().items():
+        if isinstance(value, Tensor):
+            digest.update(f"{name}:{value.dtype}:{tuple(value.shape)};".encode())
+            raw = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            digest.update(raw.numpy().data)
+    return digest.hexdigest()
+
+
+def data_hash(*arrays: Any) -> str:
+    """Hash of images, labels, …: NumPy arrays or tensors `[N, ...]`, or anything with a length that can be sliced.
+
+    Example:
+        >>> data_hash(np.zeros(3)) == data_hash(torch.zeros(3, dtype=torch.float64))
+        True
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for a in arrays:
+        step = 1024
+        for start in range(0, max(len(a), 1), step):  # in pieces: the array may be a memory map larger than memory
+            part = a[start : start + step]
+            part = part.detach().cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
+            if start == 0:
+                digest.update(f"{part.dtype.str}:{(len(a), *part.shape[1:])};".encode())
+            if part.size:
+                digest.update(np.ascontiguousarray(part).data.cast("B"))
+    return digest.hexdigest()

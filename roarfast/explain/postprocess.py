@@ -1,0 +1,141 @@
+"""Post-processing `k`: model- and data-agnostic map to map."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import roarfast as rf
+from roarfast.explain.names import check_custom
+from roarfast.ops._arrays import ArrayT
+
+GRAMMAR = """\
+chain := step | step "|" chain              applied from left to right
+step  := "plain"                            leaves the map alone
+       | "max(" size ")"                    maximum filter; max is max(3)
+       | "gaussian(" sigma ")"              Gaussian filter; gaussian is gaussian(1)
+       | a name given to a user's function
+size, sigma: one number, or "rows,columns"
+examples: plain  max(3)  gaussian(1)  gaussian(1)|max(3)  max(3,5)"""
+
+PAPER = ("plain", "max(3)", "gaussian(1)")
+"""The post-processings of the seed paper."""
+
+_STEP = re.compile(r"(?P<kind>[a-z][a-z0-9_-]*)(\((?P<numbers>[^()]*)\))?")
+_DEFAULTS = {"max": (3.0,), "gaussian": (1.0,)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One filter or function of a chain."""
+
+    kind: str
+    numbers: tuple[float, ...] = ()
+    function: Callable[[Any], Any] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({','.join(map(_format, self.numbers))})" if self.numbers else self.kind
+
+    def __call__(self, a: ArrayT) -> ArrayT:
+        """The step applied to maps `[..., H, W]`."""
+        if self.function is not None:
+            result = self.function(a)
+            if getattr(result, "shape", None) != a.shape:
+                raise ValueError(f"post-processing {self.kind!r} must keep the shape {tuple(a.shape)} of the maps")
+            return result  # type: ignore[no-any-return]
+        rows, columns = self.numbers[0], self.numbers[-1]
+        if self.kind == "max":
+            return rf.maximum_filter(a, size=(int(rows), int(columns)))
+        return rf.gaussian_filter(a, sigma=(rows, columns))
+
+
+@dataclass(frozen=True)
+class PostProcess:
+    """A chain of steps; `str()` gives its canonical spelling and `slug` one that is safe in file names.
+
+    Example:
+        >>> import numpy as np
+        >>> k = PostProcess.parse("gaussian | max(3)")
+        >>> str(k), k.slug, k(np.eye(8, dtype=np.float32)).shape
+        ('gaussian(1)|max(3)', 'gaussian-1+max-3', (8, 8))
+    """
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str | PostProcess, custom: Mapping[str, Callable[[Any], Any]] | None = None) -> PostProcess:
+        """Reads a chain such as `"gaussian(1)|max(3)"`.
+
+        Args:
+            text: The chain.
+            custom: The user's functions `f(maps [..., H, W]) -> maps` by name.
+
+        Raises:
+            ValueError: If it is none; the message shows the grammar.
+        """
+        if isinstance(text, PostProcess):
+            return text
+        steps = [_parse_step(part, text, custom or {}) for part in re.sub(r"\s+", "", text).lower().split("|")]
+        return cls(tuple(step for step in steps if step.kind != "plain"))
+
+    @classmethod
+    def of(cls, name: str, function: Callable[[Any], Any]) -> PostProcess:
+        """A post-processing made of one user function `f(maps [..., H, W]) -> maps`."""
+        return cls.parse(name, {_check_name(name): function})
+
+    def __str__(self) -> str:
+        return "|".join(map(str, self.steps)) or "plain"
+
+    @property
+    def slug(self) -> str:
+        """The chain in letters, digits, `-`, `_`, `.` and `+` only."""
+        return str(self).replace("|", "+").replace("(", "-").replace(",", "x").replace(")", "")
+
+    def __call__(self, a: ArrayT) -> ArrayT:
+        """Maps `[..., H, W]`, NumPy or torch, to maps of the same shape; the input is not modified."""
+        for step in self.steps:
+            a = step(a)
+        return a
+
+
+def _check_name(name: str) -> str:
+    if name == "plain" or name in _DEFAULTS:
+        raise ValueError(f"{name!r} is a built-in post-processing; give yours another name")
+    return check_custom(name)
+
+
+def _parse_step(part: str, text: str, custom: Mapping[str, Callable[[Any], Any]]) -> Step:
+    match = _STEP.fullmatch(part)
+    if match is None:
+        raise _error(text, f"{part!r} does not follow the grammar")
+    kind, numbers = match["kind"], match["numbers"]
+    if kind in custom or kind == "plain":
+        if numbers is not None:
+            raise _error(text, f"{kind!r} takes no numbers")
+        return Step(kind, (), custom.get(kind))
+    if kind not in _DEFAULTS:
+        raise _error(text, f"there is no post-processing {kind!r}")
+    if numbers is None:
+        return Step(kind, _DEFAULTS[kind])
+    try:
+        values = tuple(float(number) for number in numbers.split(","))
+    except ValueError:
+        raise _error(text, f"{numbers!r} is not one number or two") from None
+    if len(values) > 2 or not all(math.isfinite(v) for v in values):
+        raise _error(text, f"{numbers!r} is not one number or two")
+    if kind == "max" and not all(v >= 1 and v == int(v) for v in values):
+        raise _error(text, f"the size of a maximum filter is an integer >= 1, got {numbers}")
+    if kind == "gaussian" and not all(v >= 0 for v in values):
+        raise _error(text, f"sigma is >= 0, got {numbers}")
+    return Step(kind, values[:1] if values[0] == values[-1] else values)
+
+
+def _format(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _error(text: str, why: str) -> ValueError:
+    return ValueError(f"cannot read post-processing {text!r}: {why}. The grammar is\n{GRAMMAR}")
