@@ -1,6 +1,6 @@
-// Gaussian filter on the CPU: per output row, a vertical pass over the 2r+1 source rows into one
-// row in the L1 cache, its border, and a horizontal pass from there to the output. Every pixel is
-// read from memory once (its neighbours' rows are still cached) and written once.
+// Gaussian filter on the CPU: for a few output rows at a time, a vertical pass over the 2r+1 source
+// rows of each into the L1 cache, their borders, and a horizontal pass from there to the output.
+// Every pixel is read from memory once (its neighbours' rows are still cached) and written once.
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
 #include "cpu/rows.h"
@@ -8,20 +8,34 @@
 
 namespace {
 
+// The rows (vertical pass) or shifted rows (horizontal pass) that a sum runs over.
+template <typename C>
+struct RowTaps {
+  const C* const* rows;
+  const C* operator()(int64_t k) const { return rows[k]; }
+};
+template <typename C>
+struct ColumnTaps {
+  const C* row;
+  const C* operator()(int64_t k) const { return row + k; }
+};
+
 // dst[x] = sum over k of weights[|k|] * taps(k + radius)[x], from the outermost pair inwards: small
-// terms first, and the same order on every backend.
-template <typename C, typename Taps>
+// terms first, and the same order on every backend. kRadius 0 means known at run time only.
+template <int kRadius, typename C, typename Taps>
 struct SymmetricSum {
-  const Taps& taps;
+  Taps taps;
   const C* weights;
-  int64_t radius;
+  int64_t any_radius;
   C* dst;
 
   template <typename V, int K>
   __attribute__((always_inline)) void run(int64_t x) const {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    const int64_t radius = kRadius > 0 ? kRadius : any_radius;
     V sum[K];
     for (int i = 0; i < K; ++i) sum[i] = V{};
+#pragma GCC unroll 8
     for (int64_t k = radius; k > 0; --k) {
       const C *before = taps(radius - k) + x, *after = taps(radius + k) + x;
       const C weight = weights[k];
@@ -37,8 +51,17 @@ struct SymmetricSum {
 };
 
 template <typename C, typename Taps>
-void symmetric_sum(const Taps& taps, const C* weights, int64_t radius, C* dst, int64_t w) {
-  rf::for_vectors<C>(w, SymmetricSum<C, Taps>{taps, weights, radius, dst});
+void symmetric_sum(Taps taps, const C* weights, int64_t radius, C* dst, int64_t w) {
+  switch (radius) {  // the radii of sigma 0.5, 1 and 1.5 are unrolled
+    case 2:
+      return rf::for_vectors<C>(w, SymmetricSum<2, C, Taps>{taps, weights, radius, dst});
+    case 4:
+      return rf::for_vectors<C>(w, SymmetricSum<4, C, Taps>{taps, weights, radius, dst});
+    case 6:
+      return rf::for_vectors<C>(w, SymmetricSum<6, C, Taps>{taps, weights, radius, dst});
+    default:
+      return rf::for_vectors<C>(w, SymmetricSum<0, C, Taps>{taps, weights, radius, dst});
+  }
 }
 
 template <typename T>
@@ -72,7 +95,7 @@ struct Plan {
     Scratch s;
     s.rows = from.take<const C*>(extended_rows);
     s.converted = from.take<C>(converted_rows * w);
-    s.blurred = from.take<C>(border.width());
+    s.blurred = from.take<C>(border.width() * rf::group_rows(w));
     s.result = from.take<C>(kNative ? 0 : w);
     return s;
   }
@@ -103,24 +126,29 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
   plan.border.plan(mode);
   std::fill(plan.constant_row, plan.constant_row + w, static_cast<C>(cval));
 
+  const int64_t group = rf::group_rows(w), stride = plan.border.width();
   rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
     const auto scratch = plan.scratch(thread);
     rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, mode,
                       plan.constant_row, scratch.converted, scratch.rows,
                       [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
-    for (int64_t y = 0; y < rows; ++y) {
-      const C* const* source = scratch.rows + y;
-      symmetric_sum([source](int64_t k) { return source[k]; }, plan.weights_y, radius_y,
-                    scratch.blurred + radius_x, w);
-      plan.border.extend(scratch.blurred, static_cast<C>(cval));
-      const C* blurred = scratch.blurred;
-      const auto columns = [blurred](int64_t k) { return blurred + k; };
-      T* row = out + (image * h + y0 + y) * w;
-      if constexpr (Plan<T>::kNative) {
-        symmetric_sum(columns, plan.weights_x, radius_x, row, w);
-      } else {
-        symmetric_sum(columns, plan.weights_x, radius_x, scratch.result, w);
-        rf::store_row(scratch.result, row, w);
+    for (int64_t first = 0; first < rows; first += group) {
+      const int64_t last = std::min(rows, first + group);
+      C* blurred = scratch.blurred;
+      for (int64_t y = first; y < last; ++y, blurred += stride) {
+        symmetric_sum(RowTaps<C>{scratch.rows + y}, plan.weights_y, radius_y, blurred + radius_x,
+                      w);
+        plan.border.extend(blurred, static_cast<C>(cval));
+      }
+      blurred = scratch.blurred;
+      for (int64_t y = first; y < last; ++y, blurred += stride) {
+        T* row = out + (image * h + y0 + y) * w;
+        if constexpr (Plan<T>::kNative) {
+          symmetric_sum(ColumnTaps<C>{blurred}, plan.weights_x, radius_x, row, w);
+        } else {
+          symmetric_sum(ColumnTaps<C>{blurred}, plan.weights_x, radius_x, scratch.result, w);
+          rf::store_row(scratch.result, row, w);
+        }
       }
     }
   });

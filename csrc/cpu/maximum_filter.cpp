@@ -105,13 +105,16 @@ struct Plan {
     for (int t = 0; t < bands.threads; ++t) take_scratch(arena);
   }
 
+  // Of the rows with borders; max_along_row runs over the end by less than a vector.
+  int64_t stride() const { return border.width() + rf::kVectorBytes; }
+
   Scratch take_scratch(rf::Arena& from) const {
     Scratch s;
     s.rows = from.take<const C*>(extended_rows);
     s.converted = from.take<C>(converted_rows * w);
     s.suffix = from.take<C>(suffix_rows * w);
     s.prefix = from.take<C>(suffix_rows > 0 ? w : 0);
-    s.column_max = from.take<C>(border.width() + 4 * rf::kVectorBytes);
+    s.column_max = from.take<C>(stride() * rf::group_rows(w));
     s.result = from.take<C>(kNative ? 0 : w);
     return s;
   }
@@ -131,22 +134,39 @@ struct Plan {
   int64_t w;
 };
 
-// Calls emit(y) for y in [0, rows) after the maximum of source[y] ... source[y + size - 1] was
-// written to dst. van Herk: outputs in blocks of `size`; a window is a suffix of the block's rows
+// One step of the van Herk forward pass: prefix[x] = max(prefix[x], next[x]), dst[x] =
+// max(suffix[x], prefix[x]).
+template <typename C>
+struct ForwardStep {
+  const C *next, *suffix;
+  C *prefix, *dst;
+
+  template <typename V, int K>
+  __attribute__((always_inline)) void run(int64_t x) const {
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    for (int i = 0; i < K; ++i, x += kStep) {
+      const V best = rf::max_of(rf::load_as<V>(next + x), rf::load_as<V>(prefix + x));
+      rf::store_as(prefix + x, best);
+      rf::store_as(dst + x, rf::max_of(rf::load_as<V>(suffix + x), best));
+    }
+  }
+};
+
+// Writes the maximum of source[y] ... source[y + size - 1] to the row that emit_to(y) returns, for
+// y in [0, rows). van Herk: outputs in blocks of `size`; a window is a suffix of the block's rows
 // and a prefix of the next's.
-template <typename C, typename Emit>
-void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, C* prefix, C* dst,
-                 int64_t w, const Emit& emit) {
+template <typename C, typename EmitTo>
+void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, C* prefix,
+                 int64_t w, const EmitTo& emit_to) {
   if (size <= kDirectRows) {
     for (int64_t y = 0; y < rows; ++y) {
       const C* const* window = source + y;
       const auto taps = [window](int64_t k) { return window[k]; };
       if (size == 3) {
-        max_of_taps(taps, 3, dst, w);
+        max_of_taps(taps, 3, emit_to(y), w);
       } else {
-        max_of_taps(taps, size, dst, w);
+        max_of_taps(taps, size, emit_to(y), w);
       }
-      emit(y);
     }
     return;
   }
@@ -154,22 +174,15 @@ void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, 
     const int64_t outputs = std::min(size, rows - y0);
     const C* const* block = source + y0;
     // The rows that are in the suffix of every output of this block, then one more row per output.
-    C* last_suffix = suffix + (outputs - 1) * w;
     const auto common = [=](int64_t k) { return block[outputs - 1 + k]; };
-    max_of_taps(common, size - outputs + 1, last_suffix, w);
+    max_of_taps(common, size - outputs + 1, suffix + (outputs - 1) * w, w);
     for (int64_t i = outputs - 2; i >= 0; --i)
       max_of_two(block[i], suffix + (i + 1) * w, suffix + i * w, w);
-    copy_row(suffix, dst, w);
-    emit(y0);
+    copy_row(suffix, emit_to(y0), w);
+    if (outputs > 1) copy_row(block[size], prefix, w);
     for (int64_t i = 1; i < outputs; ++i) {
       const C* next = block[size + i - 1];
-      if (i == 1) {
-        copy_row(next, prefix, w);
-      } else {
-        for (int64_t x = 0; x < w; ++x) prefix[x] = rf::max_of(next[x], prefix[x]);
-      }
-      max_of_two(suffix + i * w, static_cast<const C*>(prefix), dst, w);
-      emit(y0 + i);
+      rf::for_vectors<C>(w, ForwardStep<C>{next, suffix + i * w, prefix, emit_to(y0 + i)});
     }
   }
 }
@@ -183,6 +196,7 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
   plan.border.plan(mode);
   std::fill(plan.constant_row, plan.constant_row + w, constant);
 
+  const int64_t group = rf::group_rows(w), stride = plan.stride(), size = plan.window_x.size();
   rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
     const auto s = plan.scratch(thread);
     rf::extended_rows(in + image * h * w, h, w, y0 - plan.window_y.before,
@@ -190,18 +204,25 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
                       [w](const T* src, C* dst) {
                         for (int64_t x = 0; x < w; ++x) dst[x] = rf::to_max_key(src[x]);
                       });
-    max_of_rows(s.rows, rows, plan.window_y.size(), s.suffix, s.prefix,
-                s.column_max + plan.border.before(), w, [&](int64_t y) {
-                  plan.border.extend(s.column_max, constant);
-                  T* row = out + (image * h + y0 + y) * w;
-                  const int64_t width = plan.border.width(), size = plan.window_x.size();
-                  if constexpr (Plan<T>::kNative) {
-                    max_along_row(s.column_max, width, size, row, w);
-                  } else {
-                    max_along_row(s.column_max, width, size, s.result, w);
-                    for (int64_t x = 0; x < w; ++x) row[x] = rf::from_max_key<T>(s.result[x]);
-                  }
-                });
+    const auto finish_group = [&](int64_t first, int64_t last) {
+      C* row = s.column_max;
+      for (int64_t y = first; y < last; ++y, row += stride) plan.border.extend(row, constant);
+      row = s.column_max;
+      for (int64_t y = first; y < last; ++y, row += stride) {
+        T* dst = out + (image * h + y0 + y) * w;
+        if constexpr (Plan<T>::kNative) {
+          max_along_row(row, plan.border.width(), size, dst, w);
+        } else {
+          max_along_row(row, plan.border.width(), size, s.result, w);
+          for (int64_t x = 0; x < w; ++x) dst[x] = rf::from_max_key<T>(s.result[x]);
+        }
+      }
+    };
+    max_of_rows(s.rows, rows, plan.window_y.size(), s.suffix, s.prefix, w, [&](int64_t y) {
+      if (y > 0 && y % group == 0) finish_group(y - group, y);
+      return s.column_max + y % group * stride + plan.border.before();
+    });
+    finish_group((rows - 1) / group * group, rows);
   });
 }
 

@@ -61,6 +61,11 @@ inline Bands plan_bands(int64_t n, int64_t h, int64_t w, int64_t halo) {
   return b;
 }
 
+// How many rows a filter takes through its first pass before the second: the second pass loads at
+// other alignments than the first stored, so a row just written would stall it; 1024 pixels stay in
+// the L1 cache.
+inline int64_t group_rows(int64_t w) { return std::max<int64_t>(1, 1024 / w); }
+
 // Calls body(image, first row, row count, thread) for every band, in parallel.
 template <typename Body>
 void for_bands(const Bands& bands, int64_t h, const Body& body) {

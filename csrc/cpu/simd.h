@@ -46,6 +46,13 @@ __attribute__((always_inline)) inline V max_of(V a, V b) {
   return a > b ? a : b;
 }
 
+// |v| of a vector of floats or doubles.
+template <typename V>
+__attribute__((always_inline)) inline V abs_of(V v) {
+  typedef decltype(v < v) Bits;  // the vector of signed integers of the same width
+  return reinterpret_cast<V>(reinterpret_cast<Bits>(v) & ~reinterpret_cast<Bits>(-V{}));
+}
+
 // Computes dst[x] for x in [0, w) by block.template run<V, K>(x): K values of type V from x on.
 // Wide blocks first, then single vectors, the last of which overlaps its predecessor instead of
 // leaving a scalar tail. So dst must not be an input, unless block reads only at or after x and w

@@ -4,6 +4,7 @@
 #include "common/total_variation.h"
 
 #include "cpu/rows.h"
+#include "cpu/simd.h"
 
 namespace {
 
@@ -16,24 +17,63 @@ struct LaneSums {
   C low[kLanes], high[kLanes];
 };
 
+// Lanes are taken as many at a time as a vector has doubles.
+constexpr int kWidth = rf::kVectorBytes / static_cast<int>(sizeof(double));
+typedef double Doubles __attribute__((vector_size(rf::kVectorBytes)));
+template <typename C>
+struct Narrow {  // as many values of C
+  typedef C type __attribute__((vector_size(kWidth * sizeof(C))));
+};
+
+template <bool kIsotropic, typename V>
+__attribute__((always_inline)) inline Doubles terms(V across, V down) {
+  if constexpr (kIsotropic) {
+    const Doubles a = __builtin_convertvector(across, Doubles),
+                  d = __builtin_convertvector(down, Doubles);
+    Doubles t = a * a + d * d;
+    for (int i = 0; i < kWidth; ++i) t[i] = std::sqrt(t[i]);
+    return t;
+  } else {
+    return __builtin_convertvector(rf::abs_of(across) + rf::abs_of(down), Doubles);
+  }
+}
+
 // Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l], row r + 1 the
 // lower one of row r. The row after the last is read too.
 template <bool kIsotropic, bool kRange, typename C>
 void add_block(const C* here, const C* right, int64_t stride, int64_t rows, LaneSums<C>& lanes) {
-  LaneSums<C> sums = lanes;  // local, so that it can live in registers
-  for (int64_t r = 0; r < rows; ++r, here += stride, right += stride) {
-    const C* below = here + stride;
-    for (int l = 0; l < kLanes; ++l) {
-      sums.sum[l] += rf::tv_term<kIsotropic, C>(right[l] - here[l], below[l] - here[l]);
+  using V = typename Narrow<C>::type;
+  constexpr int kAtOnce =
+      kLanes / kWidth < 4 ? kLanes / kWidth : 4;  // sums and rows that fit in registers
+  for (int l = 0; l < kLanes; l += kAtOnce * kWidth) {
+    Doubles sum[kAtOnce];
+    V low[kAtOnce], high[kAtOnce], value[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int lane = l + i * kWidth;
+      sum[i] = rf::load_as<Doubles>(lanes.sum + lane);
+      low[i] = rf::load_as<V>(lanes.low + lane);
+      high[i] = rf::load_as<V>(lanes.high + lane);
+      value[i] = rf::load_as<V>(here + lane);
     }
-    if constexpr (kRange) {
-      for (int l = 0; l < kLanes; ++l) {
-        sums.low[l] = here[l] < sums.low[l] ? here[l] : sums.low[l];
-        sums.high[l] = here[l] > sums.high[l] ? here[l] : sums.high[l];
+    const C *next = right + l, *below = here + stride + l;
+    for (int64_t r = 0; r < rows; ++r, next += stride, below += stride) {
+      for (int i = 0; i < kAtOnce; ++i) {
+        const V down = rf::load_as<V>(below + i * kWidth);
+        sum[i] += terms<kIsotropic>(rf::load_as<V>(next + i * kWidth) - value[i], down - value[i]);
+        if constexpr (kRange) {
+          low[i] = value[i] < low[i] ? value[i] : low[i];
+          high[i] = value[i] > high[i] ? value[i] : high[i];
+        }
+        value[i] = down;
       }
     }
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int lane = l + i * kWidth;
+      rf::store_as(lanes.sum + lane, sum[i]);
+      rf::store_as(lanes.low + lane, low[i]);
+      rf::store_as(lanes.high + lane, high[i]);
+    }
   }
-  lanes = sums;
 }
 
 // One band of an image: `rows` rows from `band` on, and the row below them unless they are the
