@@ -68,4 +68,6 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(maximum_filter);
   RF_DEF(maximum_filter_workspace_bytes);
   RF_DEF(sobel);
+  RF_DEF(impute_linear);
+  RF_DEF(impute_linear_workspace_bytes);
 }
