@@ -85,4 +85,6 @@ PYBIND11_MODULE(RF_MODULE, m) {
 
   RF_DEF(gather_batch);
   RF_DEF(philox_normal);
+  RF_DEF(impute_linear);
+  RF_DEF(impute_linear_workspace_bytes);
 }

@@ -107,6 +107,33 @@ rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, in
 // index [n] -> out [n, features]
 rf_status rf_philox_normal(const int64_t* index, float* out, int64_t n, int64_t features, int64_t seed,
                            int64_t draw, int64_t domain, rf_stream stream);
+// ---- impute_linear --------------------------------------------------------------------------------------
+typedef enum rf_impute_noise { RF_IMPUTE_GAUSSIAN = 0, RF_IMPUTE_UNIFORM = 1 } rf_impute_noise;
+typedef enum rf_impute_status {
+  RF_IMPUTE_CONVERGED = 0,
+  RF_IMPUTE_NOT_CONVERGED = 1,  // max_iter was not enough
+  RF_IMPUTE_NON_FINITE = 2,     // a known pixel is NaN or infinite; the output of this system means nothing
+} rf_impute_status;
+// Removed pixels (mask != 0) become the weighted mean of their neighbours inside the image, simultaneously, to
+// `tol` of the range of the known pixels; then noise is added to them. Known pixels are copied.
+//   x [n, c, h, w], or [n, h, w, c] if channels_last; mask [mask_count, h, w], mask_count 1 or n
+//   out: the dtype of x, or for uint8 x also float16 or float32; its values are multiplied by out_scale, which
+//        must be 1 unless x is uint8 and out is not
+//   weights of the neighbours: weight_x left and right, weight_y above and below, weight_main upper left and
+//        lower right, weight_anti the other two
+//   index int64 [n], sample ids that key the noise; null: 0, 1, 2 ...
+//   iterations int32 [n, c]; residual double [n, c], last correction / range; status int32 [n, c], rf_impute_status;
+//   empty int64 [n], removed pixels that no known pixel determines: they get empty_value
+rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dtype in_dtype, rf_dtype out_dtype,
+                           int64_t n, int64_t c, int64_t h, int64_t w, int channels_last, int64_t mask_count,
+                           double weight_main, double weight_y, double weight_anti, double weight_x, double tol,
+                           int64_t max_iter, double empty_value, double noise, rf_impute_noise noise_kind,
+                           uint64_t seed, const int64_t* index, double out_scale, int32_t* iterations,
+                           double* residual, int32_t* status, int64_t* empty, void* workspace,
+                           rf_stream stream);
+int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w,
+                                         double weight_main, double weight_y, double weight_anti,
+                                         double weight_x, double tol);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,0 +1,187 @@
+// The arrays of one solve, carved out of a thread's share of the workspace.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "common/impute_plan.h"
+#include "cpu/impute_linear/vec.h"
+
+namespace rf {
+namespace impute {
+
+// Hands out aligned pieces of one buffer; with a null buffer it only counts.
+class Arena {
+ public:
+  explicit Arena(void* base) : base_(static_cast<char*>(base)) {}
+  template <typename T>
+  T* take(int64_t count) {
+    char* p = base_ ? base_ + used_ : nullptr;
+    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(p);
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  char* base_;
+  int64_t used_ = 0;
+};
+
+// The stencil of a level in the solver's precision; only used with custom weights.
+template <typename Real>
+struct StencilWeights {
+  Real edge_x, edge_y, diag_main, diag_anti;
+};
+
+template <typename Layout>
+struct Level {
+  using Real = typename Layout::Real;
+  int64_t h, w;
+  int64_t n;       // vector elements of a row that hold pixels
+  int64_t stride;  // between rows
+  StencilWeights<Real> weights;
+  Real restrict_scale;  // towards the next coarser level
+  // [stride] row vectors for transfers from and to the next finer level: 3/4, at the ends 1.
+  Real *even, *odd;
+  Real* inv_children;  // [stride] 1 / pixels of the finer level in a cell with two rows
+  // Fields [h, stride]. inv_diag is 0 on known cells. centre: see Plan::centre, custom weights only.
+  Real *r, *y, *b, *inv_diag, *centre;
+
+  Real* row(Real* field, int64_t j) const { return field + j * stride; }
+};
+
+// Everything about level 0, where the conjugate gradients run.
+template <typename Layout>
+struct Fine {
+  using Real = typename Layout::Real;
+  int64_t h, w, n, stride;
+  StencilWeights<Real> weights;
+  Real restrict_scale;
+  int8_t* removed;   // [h, stride], -1 at removed pixels and in the padding
+  int8_t* unknown;   // [h, stride], -1 at pixels to solve for: removed and tied to a known one
+  uint8_t* row_any;  // [h] whether a row has a pixel to solve for
+  Real *u, *r, *p, *q, *z;  // [h, stride]
+  // Row vectors; the inverse diagonal differs in the first, inner and last row.
+  Real *inv_diag[3], *centre[3];
+  Real *has_left, *has_right;  // 1 where the neighbour is inside the image
+  Real* ring[3];               // rows of a smoothed vector while a pass walks down the image
+  Real* residual_ring[4];
+  Real* zeros;
+
+  Real* row(Real* field, int64_t j) const { return field + j * stride; }
+  const int8_t* unknown_row(int64_t j) const { return unknown + j * stride; }
+  int kind(int64_t j) const { return j == 0 ? 0 : j == h - 1 ? 2 : 1; }
+  const Real* inv_diag_row(int64_t j) const { return inv_diag[kind(j)]; }
+  const Real* centre_row(int64_t j) const { return centre[kind(j)]; }
+};
+
+template <typename Layout>
+struct Grid {
+  using Real = typename Layout::Real;
+  const Plan* plan;
+  Fine<Layout> fine;
+  Level<Layout> level[kMaxLevels];  // from 1
+  Real* zeros;
+  bool use_coarse;
+  // Per lane, 1 where the coarse levels are needed (kKnownShareWithoutCoarse).
+  V<Real> coarse_on;
+};
+
+// Lays out the arrays; with a counting arena nothing is written.
+template <typename Layout>
+void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
+  using Real = typename Layout::Real;
+  const auto weights_of = [&](int l) {
+    const Weights& s = plan.weights[l];
+    return StencilWeights<Real>{static_cast<Real>(s.edge_x), static_cast<Real>(s.edge_y),
+                                static_cast<Real>(s.diag_main), static_cast<Real>(s.diag_anti)};
+  };
+  grid->plan = &plan;
+  Fine<Layout>& f = grid->fine;
+  f.h = plan.size[0].h, f.w = plan.size[0].w;
+  f.n = Layout::row_length(f.w), f.stride = Layout::row_stride(f.w);
+  f.weights = weights_of(0);
+  f.restrict_scale = static_cast<Real>(plan.restrict_scale[0]);
+  const int64_t cells = f.h * f.stride;
+  f.removed = arena->take<int8_t>(cells);
+  f.unknown = arena->take<int8_t>(cells);
+  f.row_any = arena->take<uint8_t>(f.h);
+  for (Real** field : {&f.u, &f.r, &f.p, &f.q, &f.z}) *field = arena->take<Real>(cells);
+  for (Real*& row : f.inv_diag) row = arena->take<Real>(f.stride);
+  for (Real*& row : f.centre) row = plan.custom ? arena->take<Real>(f.stride) : nullptr;
+  f.has_left = arena->take<Real>(f.stride);
+  f.has_right = arena->take<Real>(f.stride);
+  for (Real*& row : f.ring) row = arena->take<Real>(f.stride);
+  for (Real*& row : f.residual_ring) row = arena->take<Real>(f.stride);
+  f.zeros = grid->zeros = arena->take<Real>(f.stride);
+  for (int l = 1; l < plan.levels; ++l) {
+    Level<Layout>& c = grid->level[l];
+    c.h = plan.size[l].h, c.w = plan.size[l].w;
+    c.n = Layout::row_length(c.w), c.stride = Layout::row_stride(c.w);
+    c.weights = weights_of(l);
+    c.restrict_scale = static_cast<Real>(plan.restrict_scale[l]);
+    c.even = arena->take<Real>(c.stride);
+    c.odd = arena->take<Real>(c.stride);
+    c.inv_children = arena->take<Real>(c.stride);
+    for (Real** field : {&c.r, &c.y, &c.b, &c.inv_diag}) *field = arena->take<Real>(c.h * c.stride);
+    c.centre = plan.custom ? arena->take<Real>(c.h * c.stride) : nullptr;
+  }
+}
+
+template <typename Layout>
+int64_t grid_bytes(const Plan& plan) {
+  Arena counter(nullptr);
+  Grid<Layout> grid;
+  lay_out(&grid, plan, &counter);
+  return counter.used();
+}
+
+// What depends on the size and weights but not on a mask; once per thread and call.
+template <typename Layout>
+void fill_constants(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
+  const Plan& plan = *grid->plan;
+  Fine<Layout>& f = grid->fine;
+  const auto fill_row = [](Real* row, int64_t stride, int64_t w, auto value) {
+    memset(row, 0, static_cast<size_t>(stride) * sizeof(Real));
+    for (int64_t x = 0; x < w; ++x) {
+      for (int lane = 0; lane < Layout::kSystems; ++lane) {
+        row[Layout::index(x, lane)] = static_cast<Real>(value(x));
+      }
+    }
+  };
+  const Weights& s = plan.weights[0];
+  fill_row(f.has_left, f.stride, f.w, [](int64_t x) { return x > 0 ? 1.0 : 0.0; });
+  fill_row(f.has_right, f.stride, f.w, [&](int64_t x) { return x + 1 < f.w ? 1.0 : 0.0; });
+  for (int kind = 0; kind < 3; ++kind) {
+    const bool up = kind != 0, down = f.h > 1 && kind != 2;
+    const auto diagonal = [&](int64_t x) {
+      const double left = x > 0, right = x + 1 < f.w;
+      return s.edge_x * (left + right) + up * (s.edge_y + s.diag_main * left + s.diag_anti * right) +
+             down * (s.edge_y + s.diag_anti * left + s.diag_main * right);
+    };
+    const double damping = 1 + plan.centre;
+    fill_row(f.inv_diag[kind], f.stride, f.w, [&](int64_t x) {
+      const double d = diagonal(x);
+      return d > 0 ? 1 / (damping * d) : 0.0;
+    });
+    if (plan.custom) fill_row(f.centre[kind], f.stride, f.w, [&](int64_t x) { return plan.centre * diagonal(x); });
+  }
+  for (Real* row : f.ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
+  for (Real* row : f.residual_ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
+  memset(f.zeros, 0, static_cast<size_t>(f.stride) * sizeof(Real));
+  for (Real* field : {f.u, f.r, f.p, f.q, f.z}) memset(field, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
+  for (int l = 1; l < plan.levels; ++l) {
+    Level<Layout>& c = grid->level[l];
+    fill_row(c.even, c.stride, c.w, [](int64_t x) { return x == 0 ? 1.0 : 0.75; });
+    fill_row(c.odd, c.stride, c.w, [&](int64_t x) { return x == c.w - 1 ? 1.0 : 0.75; });
+    const bool odd_width = plan.size[l - 1].w % 2 != 0;
+    fill_row(c.inv_children, c.stride, c.w, [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
+    for (Real* field : {c.r, c.y, c.b, c.inv_diag}) {
+      memset(field, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
+    }
+  }
+}
+
+}  // namespace impute
+}  // namespace rf

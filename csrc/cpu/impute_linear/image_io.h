@@ -1,0 +1,218 @@
+// Between images in memory and the solver's arrays: read and normalise a system, write its pixels and noise.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "common/dtype.h"
+#include "cpu/impute_linear/grid.h"
+#include "cpu/philox_rows.h"
+
+namespace rf {
+namespace impute {
+
+// The arguments of rf_impute_linear.
+struct Job {
+  const void* x;
+  const uint8_t* mask;
+  void* out;
+  rf_dtype in_dtype, out_dtype;
+  int64_t n, c, h, w;
+  bool channels_last;
+  int64_t mask_stride;  // 0: one mask for all images
+  double tol, empty_value, noise, out_scale;
+  int64_t max_iter;
+  bool normal_noise;
+  uint64_t seed;
+  const int64_t* index;  // sample ids, or null: the position in the batch
+  int32_t* iterations;   // [n, c]
+  double* residual;      // [n, c] last correction relative to the range of the known pixels
+  int32_t* status;       // [n, c] rf_impute_status
+  int64_t* empty;        // [n] removed pixels that nothing determines
+
+  int64_t pixel_stride() const { return channels_last ? c : 1; }
+  int64_t offset(int64_t image, int64_t channel) const {
+    return image * c * h * w + (channels_last ? channel : channel * h * w);
+  }
+  const uint8_t* mask_of(int64_t image) const { return mask + image * mask_stride; }
+  int64_t sample(int64_t image) const { return index ? index[image] : image; }
+};
+
+// One system: an image and a channel. image < 0: an unused lane.
+struct System {
+  int64_t image, channel;
+};
+
+// Per lane: u = (value - shift) * scale with scale a power of two, so that known values span about 1.
+struct Scaling {
+  double low, high, shift, scale, range;
+  bool finite;
+};
+
+// Copies one row of a channel into a lane of the solver's row.
+template <typename Layout, typename In>
+void read_row(const Job& job, System s, int lane, int64_t y, typename Layout::Real* row) {
+  using Real = typename Layout::Real;
+  const int64_t step = job.pixel_stride();
+  const In* in = static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * job.w * step;
+  if (step == 1) {
+    for (int64_t x = 0; x < job.w; ++x) row[Layout::index(x, lane)] = static_cast<Real>(rf::load(in[x]));
+  } else {
+    for (int64_t x = 0; x < job.w; ++x) row[Layout::index(x, lane)] = static_cast<Real>(rf::load(in[x * step]));
+  }
+}
+
+// Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of the known).
+template <typename Layout, typename In>
+void read_systems(const Job& job, const System* systems, Grid<Layout>* grid, Scaling* scaling) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  Fine<Layout>& f = grid->fine;
+  const Real inf = std::numeric_limits<Real>::infinity();
+  V<Real> low = splat<Real>(inf), high = splat<Real>(-inf);
+  M<Real> finite = ~M<Real>{};
+  double sum[kVec] = {}, count[kVec] = {};
+  for (int64_t y = 0; y < f.h; ++y) {
+    Real* u = f.row(f.u, y);
+    for (int lane = 0; lane < Layout::kSystems; ++lane) {
+      if (systems[lane].image >= 0) read_row<Layout, In>(job, systems[lane], lane, y, u);
+    }
+    V<Real> row_sum{}, row_count{};
+    const int8_t* removed = f.removed + y * f.stride;
+    for (int64_t i = 0; i < f.n; i += kVec) {
+      const M<Real> known = ~load_mask<Real>(removed + i);
+      const V<Real> v = load(u + i);
+      finite &= ((v - v) == V<Real>{}) | ~known;
+      low = vmin<Real>(low, select<Real>(known, v, splat<Real>(inf)));
+      high = vmax<Real>(high, select<Real>(known, v, splat<Real>(-inf)));
+      row_sum += keep<Real>(known, v);
+      row_count += keep<Real>(known, splat<Real>(Real(1)));
+    }
+    for (int lane = 0; lane < kVec; ++lane) sum[lane] += row_sum[lane], count[lane] += row_count[lane];
+  }
+  if constexpr (!Layout::kIsLanes) {
+    for (int lane = 1; lane < kVec; ++lane) sum[0] += sum[lane], count[0] += count[lane];
+    for (int lane = 1; lane < kVec; ++lane) sum[lane] = sum[0], count[lane] = count[0], finite[0] &= finite[lane];
+  }
+  low = Layout::min(low), high = Layout::max(high);
+  V<Real> shift{}, scale{};
+  for (int lane = 0; lane < kVec; ++lane) {
+    const int system = Layout::kIsLanes ? lane : 0;
+    Scaling s{0, 0, 0, 0, 0, finite[system] != 0};
+    if (s.finite && count[system] > 0) {
+      s.low = low[system], s.high = high[system];
+      s.range = s.high - s.low;
+      s.shift = static_cast<Real>(sum[system] / count[system]);
+      // A constant image needs no solve: scale 0 makes every known value, and the solution, the shift.
+      if (s.range > 0) s.scale = std::ldexp(1.0, -std::max(std::ilogb(s.range), -100));
+    }
+    shift[lane] = static_cast<Real>(s.shift), scale[lane] = static_cast<Real>(s.scale);
+    if (lane < Layout::kSystems) scaling[lane] = s;
+  }
+  for (int64_t y = 0; y < f.h; ++y) {
+    Real* u = f.row(f.u, y);
+    const int8_t* removed = f.removed + y * f.stride;
+    for (int64_t i = 0; i < f.n; i += kVec) {
+      // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane is alone.
+      store<Real>(u + i, keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}), (load(u + i) - shift) * scale));
+    }
+  }
+}
+
+template <typename Out, typename Real>
+RF_INLINE Out to_output(Real v, Real scale) {
+  v *= scale;
+  if constexpr (std::is_same_v<Out, uint8_t>) {
+    v = v < Real(0) ? Real(0) : v > Real(255) ? Real(255) : v;
+    return static_cast<uint8_t>(std::nearbyint(v));
+  } else {
+    return rf::store<Out>(static_cast<compute_t<Out>>(v));
+  }
+}
+
+// Row buffers of write_systems.
+template <typename Real>
+struct WriteBuffers {
+  Real* values;  // [w]
+  float* noise;  // [w + kPhiloxRowSlack]
+};
+
+template <typename In, typename Out, typename Real>
+void write_row(const Job& job, System s, int64_t y, const Real* values, float* noise_buffer) {
+  using Amount = compute_t<In>;
+  const uint8_t* mask = job.mask_of(s.image) + y * job.w;
+  const int64_t step = job.pixel_stride(), start = job.offset(s.image, s.channel) + y * job.w * step;
+  const In* in = static_cast<const In*>(job.x) + start;
+  Out* out = static_cast<Out*>(job.out) + start;
+  const Real scale = static_cast<Real>(job.out_scale);
+  const auto known = [&](In v) {
+    if constexpr (std::is_same_v<In, Out>) {
+      return v;
+    } else {
+      return to_output<Out, Real>(static_cast<Real>(rf::load(v)), scale);
+    }
+  };
+  const auto write = [&](auto amount_of) {
+    const auto pixel = [&](int64_t x, int64_t k) {
+      const Out removed = to_output<Out, Real>(values[x] + static_cast<Real>(amount_of(x)), scale);
+      out[k] = mask[x] ? removed : known(in[k]);
+    };
+    if (step == 1) {
+      for (int64_t x = 0; x < job.w; ++x) pixel(x, x);
+    } else {
+      for (int64_t x = 0; x < job.w; ++x) pixel(x, x * step);
+    }
+  };
+  bool any = false;
+  for (int64_t x = 0; x < job.w; ++x) any |= mask[x] != 0;
+  if (any && job.noise != 0) {
+    const float* z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w,
+                                kDomainImputeNoise, job.normal_noise, noise_buffer);
+    const Amount level = static_cast<Amount>(job.noise);
+    write([&](int64_t x) { return level * static_cast<Amount>(z[x]); });
+  } else {
+    write([](int64_t) { return Amount(0); });
+  }
+}
+
+// Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a discrete
+// maximum principle holds), the others the empty value; noise on all removed ones.
+template <typename Layout, typename In, typename Out>
+void write_systems(const Job& job, const System* systems, const Scaling* scaling, Grid<Layout>* grid,
+                   const WriteBuffers<typename Layout::Real>& buffers) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  Fine<Layout>& f = grid->fine;
+  V<Real> unscale{}, shift{}, low{}, high{};
+  for (int lane = 0; lane < kVec; ++lane) {
+    const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
+    unscale[lane] = static_cast<Real>(s.scale > 0 ? 1 / s.scale : 0);
+    shift[lane] = static_cast<Real>(s.shift);
+    low[lane] = static_cast<Real>(s.low), high[lane] = static_cast<Real>(s.high);
+  }
+  const V<Real> empty = splat<Real>(static_cast<Real>(job.empty_value));
+  for (int64_t y = 0; y < f.h; ++y) {
+    Real* u = f.row(f.u, y);
+    const int8_t* unknown = f.unknown_row(y);
+    for (int64_t i = 0; i < f.n; i += kVec) {
+      const V<Real> v = vmin<Real>(vmax<Real>(load(u + i) * unscale + shift, low), high);
+      store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
+    }
+    for (int lane = 0; lane < Layout::kSystems; ++lane) {
+      if (systems[lane].image < 0) continue;
+      const Real* values = u;
+      if constexpr (Layout::kIsLanes) {
+        for (int64_t x = 0; x < f.w; ++x) buffers.values[x] = u[Layout::index(x, lane)];
+        values = buffers.values;
+      }
+      write_row<In, Out, Real>(job, systems[lane], y, values, buffers.noise);
+    }
+    // The padding must be zero again for the next system.
+    for (int64_t i = f.n - kVec; i < f.n; i += kVec) {
+      store<Real>(u + i, keep<Real>(load_mask<Real>(unknown + i), load(u + i)));
+    }
+  }
+}
+
+}  // namespace impute
+}  // namespace rf

@@ -1,0 +1,161 @@
+// From a mask to the hierarchy: which cells of each level are unknown, how firmly known pixels anchor them
+// (field E), and the inverse diagonals. Once per mask; all channels share it.
+#pragma once
+
+#include "cpu/impute_linear/stencil.h"
+
+namespace rf {
+namespace impute {
+
+// Removed pixels that no known pixel reaches through nonzero weights have no equation to hold them; they are
+// taken out (state 2) and later get the empty value. state [h, w]: 0 known, 1 removed. Only weights that
+// leave the image disconnected need this. Returns how many there are.
+inline int64_t mark_unreachable(uint8_t* state, int64_t h, int64_t w, const Weights& s) {
+  constexpr uint8_t kReached = 3;
+  const auto reaches = [&](int64_t y, int64_t x, int dy, int dx, double weight) {
+    const int64_t v = y + dy, u = x + dx;
+    if (weight <= 0 || v < 0 || v >= h || u < 0 || u >= w) return false;
+    return state[v * w + u] == 0 || state[v * w + u] == kReached;
+  };
+  const auto visit = [&](int64_t i) {
+    if (state[i] != 1) return false;
+    const int64_t y = i / w, x = i % w;
+    for (const int sign : {-1, 1}) {
+      if (reaches(y, x, 0, sign, s.edge_x) || reaches(y, x, sign, 0, s.edge_y) ||
+          reaches(y, x, sign, sign, s.diag_main) || reaches(y, x, sign, -sign, s.diag_anti)) {
+        state[i] = kReached;
+        return true;
+      }
+    }
+    return false;
+  };
+  for (bool changed = true; changed;) {  // alternating sweeps: few, unless paths wind
+    changed = false;
+    for (int64_t i = 0; i < h * w; ++i) changed |= visit(i);
+    for (int64_t i = h * w - 1; changed && i >= 0; --i) visit(i);
+  }
+  int64_t unreachable = 0;
+  for (int64_t i = 0; i < h * w; ++i) {
+    if (state[i] == 1) state[i] = 2, ++unreachable;
+    if (state[i] == kReached) state[i] = 1;
+  }
+  return unreachable;
+}
+
+// What a child gives to its cell's anchor: it saturates, as a firmly held pixel cannot hold more than itself.
+template <typename Real>
+RF_INLINE V<Real> saturate(V<Real> e, V<Real> k) {
+  return e * k / (k + e);
+}
+
+// Unknown flags `m` (0 or 1) and saturated anchors `a` of a level -> flags c.y and anchors c.b of the next.
+template <typename Layout>
+void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typename Layout::Real* a, int64_t h,
+             int64_t n, int64_t stride, typename Layout::Real scale, const typename Layout::Real* zeros) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  const V<Real> one = splat<Real>(Real(1)), known_gain = splat<Real>(Real(kAnchorKnown));
+  for (int64_t j = 0; j < c.h; ++j) {
+    const bool two = 2 * j + 1 < h;
+    const Real *m0 = m + 2 * j * stride, *a0 = a + 2 * j * stride;
+    const Real *m1 = two ? m0 + stride : zeros, *a1 = two ? a0 + stride : zeros;
+    const V<Real> per_child = splat<Real>(two ? Real(1) : Real(2));
+    for (int64_t i = 0; i < c.n; i += kVec) {
+      const int64_t k = 2 * i;
+      const bool second = k + kVec < n;
+      const auto sum = [&](const Real* p, const Real* q) {
+        V<Real> even, odd;
+        Layout::split(load(p + k) + load(q + k),
+                      second ? load(p + k + kVec) + load(q + k + kVec) : V<Real>{}, &even, &odd);
+        return even + odd;
+      };
+      const V<Real> unknown = sum(m0, m1);
+      const V<Real> known_share = one - unknown * (load(c.inv_children + i) * per_child);
+      const M<Real> any = unknown > V<Real>{};
+      store<Real>(c.row(c.y, j) + i, keep<Real>(any, one));
+      store<Real>(c.row(c.b, j) + i,
+                  keep<Real>(any, (one + known_gain * known_share) * sum(a0, a1) * splat<Real>(scale)));
+    }
+  }
+}
+
+// Fills the levels from grid->fine.unknown. Uses fine.z and fine.q as scratch.
+template <typename Layout, bool kCustom>
+void set_up(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  const Plan& plan = *grid->plan;
+  Fine<Layout>& f = grid->fine;
+  const V<Real> one = splat<Real>(Real(1)), share = splat<Real>(Real(kKnownShareWithoutCoarse));
+  const Real damping = static_cast<Real>(1 + plan.centre);
+
+  for (int64_t j = 0; j < f.h; ++j) {
+    const int8_t* unknown = f.unknown_row(j);
+    Real* m = f.row(f.z, j);
+    M<Real> any{};
+    for (int64_t i = 0; i < f.n; i += kVec) {
+      const M<Real> removed = load_mask<Real>(unknown + i);
+      any |= removed;
+      store<Real>(m + i, keep<Real>(removed, one));
+    }
+    bool row_any = false;
+    for (int lane = 0; lane < kVec; ++lane) row_any |= any[lane] != 0;
+    f.row_any[j] = row_any;
+  }
+  const V<Real> k0 = splat<Real>(Real(kAnchorSaturation));
+  M<Real> weak{};
+  for (int64_t j = 0; j < f.h; ++j) {
+    if (!f.row_any[j]) {
+      memset(f.row(f.q, j), 0, static_cast<size_t>(f.n) * sizeof(Real));
+      continue;
+    }
+    const Real* m = f.row(f.z, j);
+    const Real *up = j > 0 ? m - f.stride : f.zeros, *down = j + 1 < f.h ? m + f.stride : f.zeros;
+    Real* anchor = f.row(f.q, j);
+    const Real* inv_diag = f.inv_diag_row(j);
+    // The damped stencil's centre would count the pixel itself: leave it out by a row of zeros.
+    neighbour_sum<Layout, kCustom>(up, m, down, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
+      const M<Real> removed = load(m + i) > V<Real>{};
+      const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
+      const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
+      weak |= (e < share * diagonal) & removed;
+      store<Real>(anchor + i, saturate<Real>(e, k0));
+    });
+  }
+  grid->coarse_on = Layout::max(keep<Real>(weak, one));
+  grid->use_coarse = false;
+  for (int lane = 0; lane < kVec; ++lane) grid->use_coarse |= grid->coarse_on[lane] > 0;
+  if (!grid->use_coarse || plan.levels < 2) {
+    grid->use_coarse = false;
+    return;
+  }
+
+  const Real *m = f.z, *a = f.q;
+  int64_t h = f.h, n = f.n, stride = f.stride;
+  for (int l = 1; l < plan.levels; ++l) {
+    const Level<Layout>& c = grid->level[l];
+    const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
+    coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros);
+    const Weights& s = plan.weights[l];
+    const double size = kCustom ? (s.edge_x + s.edge_y + s.diag_main + s.diag_anti) / 6 : 1;
+    const V<Real> k = splat<Real>(static_cast<Real>(kAnchorSaturation * (size > 0 ? size : 1)));
+    for (int64_t j = 0; j < c.h; ++j) {
+      const Real *mid = c.row(c.y, j), *e = c.row(c.b, j);
+      const Real *up = j > 0 ? mid - c.stride : grid->zeros, *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
+      Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
+      Real* anchor = c.row(c.r, j);
+      neighbour_sum<Layout, kCustom>(up, mid, down, c.n, c.weights, grid->zeros, [&](int64_t i, V<Real> o) {
+        const V<Real> held = load(e + i), diagonal = o + held;
+        const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
+        const V<Real> safe = select<Real>(live, diagonal, one);
+        store<Real>(inv_diag + i, keep<Real>(live, one / (safe * damping)));
+        if constexpr (kCustom) store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
+        store<Real>(anchor + i, saturate<Real>(held, k));
+      });
+    }
+    m = c.y, a = c.r, h = c.h, n = c.n, stride = c.stride;
+  }
+}
+
+}  // namespace impute
+}  // namespace rf

@@ -1,0 +1,105 @@
+// The V-cycle below level 0: an approximate solve of the coarse equations for the residual in level[1].r, left
+// in level[1].y. Two Jacobi sweeps down, two up, so that it is symmetric and conjugate gradients may use it.
+#pragma once
+
+#include "cpu/impute_linear/stencil.h"
+
+namespace rf {
+namespace impute {
+
+template <typename Layout>
+struct RowTriple {
+  const typename Layout::Real *up, *mid, *down;
+};
+
+template <typename Layout>
+RF_INLINE RowTriple<Layout> rows_around(const Level<Layout>& c, const typename Layout::Real* field, int64_t j,
+                                        const typename Layout::Real* zeros) {
+  const auto* mid = field + j * c.stride;
+  return {j > 0 ? mid - c.stride : zeros, mid, j + 1 < c.h ? mid + c.stride : zeros};
+}
+
+// out = inv_diag * (add + O(src)); add may be null.
+template <typename Layout, bool kCustom>
+void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src, const typename Layout::Real* add,
+                  typename Layout::Real* out, const typename Layout::Real* zeros) {
+  using Real = typename Layout::Real;
+  for (int64_t j = 0; j < c.h; ++j) {
+    const RowTriple<Layout> t = rows_around(c, src, j, zeros);
+    const Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
+    Real* o_row = out + j * c.stride;
+    if (add) {
+      const Real* a_row = add + j * c.stride;
+      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+        store<Real>(o_row + i, load(inv_diag + i) * (load(a_row + i) + o));
+      });
+    } else {
+      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+        store<Real>(o_row + i, load(inv_diag + i) * o);
+      });
+    }
+  }
+}
+
+// Down: y = a = inv_diag r, b = inv_diag O(a); the residual of a + b is O(b), restricted where cells are unknown.
+template <typename Layout, bool kCustom>
+void smooth_down(Grid<Layout>* grid, int l) {
+  using Real = typename Layout::Real;
+  const Level<Layout>& c = grid->level[l];
+  const Level<Layout>& coarser = grid->level[l + 1];
+  for (int64_t i = 0; i < c.h * c.stride; i += Layout::kVec) {
+    store<Real>(c.y + i, load(c.inv_diag + i) * load(c.r + i));
+  }
+  jacobi_sweep<Layout, kCustom>(c, c.y, nullptr, c.b, grid->zeros);
+  int64_t done = 0;  // rows of the residual in the ring
+  for (int64_t coarse_row = 0; coarse_row < coarser.h; ++coarse_row) {
+    const int64_t need = 2 * coarse_row + 3 < c.h ? 2 * coarse_row + 3 : c.h;
+    for (; done < need; ++done) {
+      const RowTriple<Layout> t = rows_around(c, c.b, done, grid->zeros);
+      const Real *inv_diag = c.row(c.inv_diag, done), *centre = kCustom ? c.row(c.centre, done) : nullptr;
+      Real* out = grid->fine.residual_ring[done & 3];
+      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+        store<Real>(out + i, keep<Real>(load(inv_diag + i) > V<Real>{}, o));
+      });
+    }
+    const Real* f[4];
+    restriction_rows<Real>(coarse_row, c.h, grid->zeros,
+                           [&](int64_t j) { return grid->fine.residual_ring[j & 3]; }, f);
+    restrict_row<Layout>(coarser, f, c.n, splat<Real>(c.restrict_scale), coarser.row(coarser.r, coarse_row));
+  }
+}
+
+// Up: y = a + b + P(e) where unknown, then two sweeps.
+template <typename Layout, bool kCustom>
+void smooth_up(Grid<Layout>* grid, int l) {
+  using Real = typename Layout::Real;
+  const Level<Layout>& c = grid->level[l];
+  const Level<Layout>& coarser = grid->level[l + 1];
+  for (int64_t j = 0; j < c.h; ++j) {
+    const int64_t near_j = j / 2;
+    int64_t far_j = j % 2 ? near_j + 1 : near_j - 1;
+    if (far_j < 0 || far_j >= coarser.h) far_j = near_j;
+    Real *y = c.row(c.y, j), *b = c.row(c.b, j), *inv_diag = c.row(c.inv_diag, j);
+    prolong_row<Layout>(coarser, coarser.row(coarser.y, near_j), coarser.row(coarser.y, far_j), c.n,
+                        [&](int64_t i, V<Real> e) {
+                          store<Real>(y + i, (load(y + i) + load(b + i)) +
+                                                 keep<Real>(load(inv_diag + i) > V<Real>{}, e));
+                        });
+  }
+  jacobi_sweep<Layout, kCustom>(c, c.y, c.r, c.b, grid->zeros);
+  jacobi_sweep<Layout, kCustom>(c, c.b, c.r, c.y, grid->zeros);
+}
+
+template <typename Layout, bool kCustom>
+void solve_coarse(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
+  const int last = grid->plan->levels - 1;
+  for (int l = 1; l < last; ++l) smooth_down<Layout, kCustom>(grid, l);
+  // 1 x 1. The damping of the smoother has no place in an exact solve.
+  const Level<Layout>& one = grid->level[last];
+  store<Real>(one.y, load(one.inv_diag) * load(one.r) * splat<Real>(static_cast<Real>(1 + grid->plan->centre)));
+  for (int l = last - 1; l >= 1; --l) smooth_up<Layout, kCustom>(grid, l);
+}
+
+}  // namespace impute
+}  // namespace rf

@@ -1,0 +1,173 @@
+// 32-byte vectors and the two ways an image lies in them. The solver is written once, over rows of vectors:
+//
+//   Rows   one system at a time; a vector holds neighbouring pixels of a row (large images)
+//   Lanes  as many systems as a vector has lanes, pixel by pixel (small images)
+//
+// The vector length is the same at every SIMD level, so that sums are formed in the same order everywhere.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
+#endif
+
+namespace rf {
+namespace impute {
+
+#define RF_INLINE inline __attribute__((always_inline))
+
+template <typename Real>
+struct VecOf;
+template <>
+struct VecOf<float> {
+  typedef float V __attribute__((vector_size(32)));
+  typedef int32_t M __attribute__((vector_size(32)));  // all bits set where true
+  typedef int8_t B __attribute__((vector_size(8)));    // the same, one byte per lane
+  static constexpr int kLanes = 8;
+};
+template <>
+struct VecOf<double> {
+  typedef double V __attribute__((vector_size(32)));
+  typedef int64_t M __attribute__((vector_size(32)));
+  typedef int8_t B __attribute__((vector_size(4)));
+  static constexpr int kLanes = 4;
+};
+
+template <typename Real>
+using V = typename VecOf<Real>::V;
+template <typename Real>
+using M = typename VecOf<Real>::M;
+
+template <typename Real>
+RF_INLINE V<Real> load(const Real* p) {
+  return *reinterpret_cast<const V<Real>*>(p);
+}
+template <typename Real>
+RF_INLINE void store(Real* p, V<Real> v) {
+  *reinterpret_cast<V<Real>*>(p) = v;
+}
+template <typename Real>
+RF_INLINE V<Real> splat(Real s) {
+  return s - V<Real>{};
+}
+template <typename Real>
+RF_INLINE M<Real> load_mask(const int8_t* p) {
+  typename VecOf<Real>::B b;
+  memcpy(&b, p, sizeof(b));
+  return __builtin_convertvector(b, M<Real>);
+}
+template <typename Real>
+RF_INLINE V<Real> keep(M<Real> m, V<Real> v) {  // v where m, else +0
+  return reinterpret_cast<V<Real>>(reinterpret_cast<M<Real>>(v) & m);
+}
+template <typename Real>
+RF_INLINE V<Real> select(M<Real> m, V<Real> yes, V<Real> no) {
+  return m ? yes : no;
+}
+template <typename Real>
+RF_INLINE V<Real> vmax(V<Real> a, V<Real> b) {
+  return a > b ? a : b;
+}
+template <typename Real>
+RF_INLINE V<Real> vmin(V<Real> a, V<Real> b) {
+  return a < b ? a : b;
+}
+template <typename Real>
+RF_INLINE V<Real> vabs(V<Real> v) {
+  const M<Real> sign = reinterpret_cast<M<Real>>(splat<Real>(Real(-0.0)));
+  return reinterpret_cast<V<Real>>(reinterpret_cast<M<Real>>(v) & ~(sign));
+}
+
+// One pixel per vector element. Neighbours along the row come from the vectors before and after.
+template <typename R>
+struct Rows {
+  using Real = R;
+  static constexpr bool kIsLanes = false;
+  static constexpr int kSystems = 1;
+  static constexpr int kVec = VecOf<R>::kLanes;
+  // Vector elements in a row of w pixels, and a stride: even number of vectors, not a power of two.
+  static int64_t row_length(int64_t w) { return (w + kVec - 1) / kVec * kVec; }
+  static int64_t row_stride(int64_t w) {
+    const int64_t pair = 2 * kVec, n = (w + pair - 1) / pair * pair;
+    return n * static_cast<int64_t>(sizeof(R)) % 512 == 0 ? n + pair : n;
+  }
+  static int64_t index(int64_t x, int) { return x; }
+
+  static RF_INLINE V<R> left(V<R> before, V<R> here) {  // the value one pixel to the left, for each pixel
+    if constexpr (kVec == 8) {
+      return __builtin_shuffle(before, here, M<R>{7, 8, 9, 10, 11, 12, 13, 14});
+    } else {
+      return __builtin_shuffle(before, here, M<R>{3, 4, 5, 6});
+    }
+  }
+  static RF_INLINE V<R> right(V<R> here, V<R> after) {
+    if constexpr (kVec == 8) {
+      return __builtin_shuffle(here, after, M<R>{1, 2, 3, 4, 5, 6, 7, 8});
+    } else {
+      return __builtin_shuffle(here, after, M<R>{1, 2, 3, 4});
+    }
+  }
+  // Two vectors of a row <-> its pixels at even and at odd positions.
+  static RF_INLINE void split(V<R> a, V<R> b, V<R>* even, V<R>* odd) {
+    if constexpr (kVec == 8) {
+      *even = __builtin_shuffle(a, b, M<R>{0, 2, 4, 6, 8, 10, 12, 14});
+      *odd = __builtin_shuffle(a, b, M<R>{1, 3, 5, 7, 9, 11, 13, 15});
+    } else {
+      *even = __builtin_shuffle(a, b, M<R>{0, 2, 4, 6});
+      *odd = __builtin_shuffle(a, b, M<R>{1, 3, 5, 7});
+    }
+  }
+  static RF_INLINE void join(V<R> even, V<R> odd, V<R>* a, V<R>* b) {
+    if constexpr (kVec == 8) {
+      *a = __builtin_shuffle(even, odd, M<R>{0, 8, 1, 9, 2, 10, 3, 11});
+      *b = __builtin_shuffle(even, odd, M<R>{4, 12, 5, 13, 6, 14, 7, 15});
+    } else {
+      *a = __builtin_shuffle(even, odd, M<R>{0, 4, 1, 5});
+      *b = __builtin_shuffle(even, odd, M<R>{2, 6, 3, 7});
+    }
+  }
+  // Every lane gets the total.
+  static RF_INLINE V<R> sum(V<R> v) {
+    R t[kVec];
+    memcpy(t, &v, sizeof(t));
+    for (int step = kVec / 2; step > 0; step /= 2) {
+      for (int i = 0; i < step; ++i) t[i] += t[i + step];
+    }
+    return splat<R>(t[0]);
+  }
+  static RF_INLINE V<R> max(V<R> v) {
+    R t = v[0];
+    for (int i = 1; i < kVec; ++i) t = v[i] > t ? v[i] : t;
+    return splat<R>(t);
+  }
+  static RF_INLINE V<R> min(V<R> v) {
+    R t = v[0];
+    for (int i = 1; i < kVec; ++i) t = v[i] < t ? v[i] : t;
+    return splat<R>(t);
+  }
+};
+
+// One system per vector element: neighbours are whole vectors, sums need no reduction.
+template <typename R>
+struct Lanes {
+  using Real = R;
+  static constexpr bool kIsLanes = true;
+  static constexpr int kVec = VecOf<R>::kLanes;
+  static constexpr int kSystems = kVec;
+  static int64_t row_length(int64_t w) { return w * kVec; }
+  static int64_t row_stride(int64_t w) { return (w + w % 2) * kVec; }
+  static int64_t index(int64_t x, int lane) { return x * kVec + lane; }
+
+  static RF_INLINE V<R> left(V<R> before, V<R>) { return before; }
+  static RF_INLINE V<R> right(V<R>, V<R> after) { return after; }
+  static RF_INLINE void split(V<R> a, V<R> b, V<R>* even, V<R>* odd) { *even = a, *odd = b; }
+  static RF_INLINE void join(V<R> even, V<R> odd, V<R>* a, V<R>* b) { *a = even, *b = odd; }
+  static RF_INLINE V<R> sum(V<R> v) { return v; }
+  static RF_INLINE V<R> max(V<R> v) { return v; }
+  static RF_INLINE V<R> min(V<R> v) { return v; }
+};
+
+}  // namespace impute
+}  // namespace rf
