@@ -58,6 +58,9 @@ def build_app() -> typer.Typer:
 
         demo.run(out, size, batch)
 
+    from roarfast.study.cli import register as register_study_commands
+
+    register_study_commands(app)
     return app
 
 
