@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from roarfast import cli
+from roarfast.study import cli as study_commands
 
 app = typer.Typer(
     name="roarfast",
@@ -47,3 +48,6 @@ def demo_command(
     from roarfast import demo
 
     demo.run(out, size, batch)
+
+
+study_commands.register(app)

@@ -1,0 +1,203 @@
+"""Cells of a study, and the keys that say when two results are the same result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from roarfast.study.config import BASELINES, StudyConfig
+from roarfast.study.errors import StudyError, nearest
+from roarfast.study.identity import digest
+from roarfast.study.results import NO_ESTIMATOR
+
+RESULT_VERSION = 1
+"""Raised when a change of the code changes results, so that old results are not taken for new ones."""
+
+RETRAINING = ("roar", "kar", "road-retrain", "mask-only")
+"""Protocols that train a model per cell."""
+USING_BASE = ("road", "no-retrain")
+"""Protocols that test the base model."""
+IMPUTING = ("road", "road-retrain")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid; see `roarfast.study.results.Record` for the meaning of the fields."""
+
+    protocol: str
+    estimator: str
+    postprocess: str
+    order: str
+    drop: float
+    trial: int
+
+    @property
+    def label(self) -> str:
+        """What the progress display shows."""
+        if self.protocol == "base":
+            return f"base model, trial {self.trial}"
+        order = " lerf" if self.order == "lerf" else ""
+        return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything outside a cell that defines its result.
+
+    Attributes:
+        data: Fingerprint of the images and labels, and their number.
+        model: Name, options and hash of the initial weights file.
+        recipe: All fields of the resolved recipe.
+        explain: All options of the estimators.
+        removal: Rule, fill and imputation.
+        seed: Of the study.
+        numerics: What decides the last bits: kind of device and threads per worker.
+    """
+
+    data: dict[str, Any]
+    model: dict[str, Any]
+    recipe: dict[str, Any]
+    explain: dict[str, Any]
+    removal: dict[str, Any]
+    seed: int
+    numerics: dict[str, Any]
+
+    def base(self, trial: int) -> dict[str, Any]:
+        """What defines the base model of a trial."""
+        return {
+            "version": RESULT_VERSION,
+            "data": self.data,
+            "model": self.model,
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "trial": trial,
+            "numerics": self.numerics,
+        }
+
+    def maps(self, estimator: str, trial: int) -> dict[str, Any]:
+        """What defines the maps of an estimator; baselines depend on neither model nor images."""
+        if estimator in BASELINES:
+            return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
+        return {"base": self.base(trial), "explain": self.explain, "of": estimator}
+
+    def codes(self, estimator: str, postprocess: str, trial: int) -> dict[str, Any]:
+        """What defines which pixels go."""
+        return {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
+
+    def cell(self, cell: Cell) -> dict[str, Any]:
+        """What defines the result of a cell, as a JSON value."""
+        base = {"protocol": cell.protocol} | self.base(cell.trial)
+        if cell.protocol == "base":
+            return base
+        fill = {"fill": self.removal["fill"]}
+        if cell.protocol in IMPUTING:
+            fill = {"noise": self.removal["noise"], "tolerance": self.removal["tolerance"]}
+        if cell.protocol == "mask-only":
+            fill = {}
+        return base | {
+            "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
+            "order": cell.order,
+            "drop": cell.drop,
+        } | fill
+
+    def key(self, cell: Cell) -> str:
+        """The key of a cell in the store."""
+        return digest(self.cell(cell))
+
+
+def grid_cells(config: StudyConfig) -> list[Cell]:
+    """All cells of a study, each once: base models first, then block by block, trials innermost."""
+    trials = max(block.trials or config.trials for block in config.grid)
+    cells: dict[Cell, None] = {}
+    for trial in range(trials):
+        cells[Cell("base", NO_ESTIMATOR, "plain", "morf", 0.0, trial)] = None
+    for block in config.grid:
+        for protocol in block.protocols:
+            for estimator in block.estimators:
+                for postprocess in block.postprocess:
+                    if estimator in BASELINES and postprocess != "plain":
+                        continue
+                    for order in block.orders_of(protocol):
+                        for drop in sorted(block.drops):
+                            for trial in range(block.trials or config.trials):
+                                cells[Cell(protocol, estimator, postprocess, order, drop, trial)] = None
+    return list(cells)
+
+
+def filter_cells(cells: list[Cell], only: str) -> list[Cell]:
+    """The cells that match `"estimator=sg-sq,drop=0.3"`; a field given twice means either value.
+
+    Raises:
+        StudyError: If a field does not exist or no cell has the value.
+    """
+    wanted: dict[str, list[str]] = {}
+    fields = ("protocol", "estimator", "postprocess", "order", "drop", "trial")
+    for part in _split_conditions(only):
+        name, separator, value = (text.strip() for text in part.partition("="))
+        if not separator or not value:
+            raise StudyError(f"--only takes field=value pairs such as 'estimator=sg-sq,drop=0.3', got {part!r}")
+        if name not in fields:
+            raise StudyError(f"--only: a cell has no field {name!r}{nearest(name, fields)}")
+        present = list(dict.fromkeys(_shown(getattr(cell, name)) for cell in cells if cell.protocol != "base"))
+        value = _normal(name, value)
+        if value not in present:
+            raise StudyError(f"--only: no cell of this study has {name}={value}{nearest(value, present)}")
+        wanted.setdefault(name, []).append(value)
+    chosen = [c for c in cells if all(_shown(getattr(c, name)) in values for name, values in wanted.items())]
+    if not chosen:
+        raise StudyError(f"--only: no cell of this study matches {only!r} as a whole")
+    return chosen
+
+
+def shard_cells(cells: list[Cell], index: int, count: int) -> list[Cell]:
+    """Part `index` (from 1) of `count`: neighbouring (trial, estimator) groups stay together, so that shards share little work.
+
+    Groups are cut where the number of trainings splits evenly; base cells go with the shards that need them.
+    """
+    if not 1 <= index <= count:
+        raise StudyError(f"--shard i/n needs 1 <= i <= n, got {index}/{count}")
+    groups: dict[tuple[int, str, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.protocol != "base":
+            groups.setdefault((cell.trial, cell.estimator, cell.postprocess), []).append(cell)
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    weights = [sum(10 if c.protocol in RETRAINING else 1 for c in members) for _, members in ordered]
+    total, before, mine = sum(weights), 0, []
+    for (_, members), weight in zip(ordered, weights):
+        if min(int((before + weight / 2) * count / total), count - 1) == index - 1:
+            mine += members
+        before += weight
+    trials = {cell.trial for cell in mine}
+    return [c for c in cells if c.protocol == "base" and c.trial in trials] + mine
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """`"2/4"` → (2, 4)."""
+    left, separator, right = text.partition("/")
+    if not separator or not left.strip().isdigit() or not right.strip().isdigit():
+        raise StudyError(f"--shard takes i/n such as 2/4, got {text!r}")
+    index, count = int(left), int(right)
+    if not 1 <= index <= count:
+        raise StudyError(f"--shard i/n needs 1 <= i <= n, got {text!r}")
+    return index, count
+
+
+def _split_conditions(text: str) -> list[str]:
+    return [part for part in text.split(",") if part.strip()]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _normal(name: str, value: str) -> str:
+    from roarfast.study import grammar
+
+    try:
+        if name == "estimator":
+            return grammar.canonical_estimator(value)
+        if name == "postprocess":
+            return grammar.canonical_postprocess(value)
+        return f"{float(value):g}" if name == "drop" else value
+    except ValueError as error:
+        raise StudyError(f"--only: {name}={value}: {error}") from None

@@ -1,0 +1,278 @@
+"""The config of a study: a TOML file, checked as a whole before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from roarfast.study import grammar
+from roarfast.study.errors import ConfigError, Problem, nearest
+from roarfast.study.toml_lines import line_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+Protocol = Literal["roar", "kar", "road", "road-retrain", "no-retrain", "mask-only"]
+Order = Literal["morf", "lerf"]
+BASELINES = ("rand", "block")
+"""Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
+
+
+def _drop(value: float) -> float:
+    if not 0 < value <= 1:
+        hint = f": rates are fractions, so {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
+        raise ValueError(f"must be above 0 and at most 1, got {value:g}{hint}")
+    return float(value)
+
+
+Estimator = Annotated[str, AfterValidator(grammar.canonical_estimator)]
+Postprocess = Annotated[str, AfterValidator(grammar.canonical_postprocess)]
+Drop = Annotated[float, AfterValidator(_drop)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """Which images. `train` and `test` name files of an npz set; other sets are known by `name` alone."""
+
+    name: str
+    root: str | None = None
+    train: str | None = None
+    test: str | None = None
+    download: bool = False
+    train_size: int | None = Field(None, ge=1)
+    test_size: int | None = Field(None, ge=1)
+    options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _both_files(self) -> DataConfig:
+        if (self.train is None) != (self.test is None):
+            raise ValueError("train and test files come together: give both, or neither")
+        return self
+
+
+class ModelConfig(_Section):
+    """Which network; `options` go to its factory."""
+
+    name: str = "convnet"
+    weights: str | None = None
+    options: dict[str, Any] = {}
+
+
+class TrainConfig(BaseModel):
+    """A recipe by name; every other key overrides one of its fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    recipe: str = "quick"
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The fields of the recipe that are set here."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class ExplainConfig(_Section):
+    """How maps are computed."""
+
+    conventions: Literal["standard", "paper"] = "standard"
+    aggregate: str = "mean(abs)"
+    target: Literal["predicted", "label"] = "predicted"
+    batch_size: int = Field(256, ge=1)
+    dtype: Literal["float32", "float16"] = "float32"
+    options: dict[str, Any] = {}
+
+
+class RemovalConfig(_Section):
+    """Which pixels count as the top t, and what takes their place."""
+
+    rule: Literal["exact", "percentile", "strict"] = "exact"
+    fill: Literal["mean", "zero"] | tuple[Annotated[int, Field(ge=0, le=255)], ...] = "mean"
+    noise: float = Field(0.01, ge=0)
+    tolerance: float = Field(1e-5, gt=0, lt=1)
+
+
+class GridConfig(_Section):
+    """A block of cells: every combination of the lists. A study is the union of its blocks."""
+
+    protocols: list[Protocol] = Field(min_length=1)
+    estimators: list[Estimator] = Field(min_length=1)
+    postprocess: list[Postprocess] = Field(["plain"], min_length=1)
+    drops: list[Drop] = Field(min_length=1)
+    orders: list[Order] | None = Field(None, min_length=1)
+    trials: int | None = Field(None, ge=1)
+
+    @field_validator("protocols", "estimators", "postprocess", "drops", "orders")
+    @classmethod
+    def _distinct(cls, values: list[Any] | None) -> list[Any] | None:
+        for i, value in enumerate(values or []):
+            if value in (values or [])[:i]:
+                raise ValueError(f"{value!r} is there twice")
+        return values
+
+    @model_validator(mode="after")
+    def _possible(self) -> GridConfig:
+        if self.orders == ["lerf"] and self.protocols == ["kar"]:
+            raise ValueError("kar keeps the most relevant pixels, so orders = ['lerf'] leaves it without cells")
+        if "plain" not in self.postprocess and all(e in BASELINES for e in self.estimators):
+            raise ValueError("rand and block take no post-processing, so this block has no cells: add 'plain'")
+        return self
+
+    def orders_of(self, protocol: str) -> list[str]:
+        """The orders a protocol runs in: `road` both ways unless `orders` says otherwise, the others MoRF."""
+        if protocol == "kar":
+            return ["morf"]
+        if self.orders is not None:
+            return list(self.orders)
+        return ["morf", "lerf"] if protocol == "road" else ["morf"]
+
+
+class RunConfig(_Section):
+    """How the work is done; of these only `threads` and the kind of device can change results (in the last bits)."""
+
+    device: str = "auto"
+    workers: int | Literal["auto"] = "auto"
+    threads: int = Field(1, ge=1)
+    examples: int = Field(6, ge=0, le=64)
+    keep_models: bool = False
+    keep_codes: bool = False
+
+    @field_validator("workers")
+    @classmethod
+    def _positive(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"must be 'auto' or at least 1, got {value}")
+        return value
+
+
+class StudyConfig(_Section):
+    """A whole study.
+
+    Example:
+        >>> config = StudyConfig.model_validate({
+        ...     "name": "tiny", "data": {"name": "shapes"},
+        ...     "grid": [{"protocols": ["roar"], "estimators": ["Grad²"], "drops": [0.3]}]})
+        >>> config.grid[0].estimators
+        ['grad^2']
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    seed: int = Field(0, ge=0, lt=2**31)
+    trials: int = Field(1, ge=1)
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    explain: ExplainConfig = ExplainConfig()
+    removal: RemovalConfig = RemovalConfig()
+    grid: list[GridConfig] = Field(min_length=1)
+    run: RunConfig = RunConfig()
+
+    def with_mask_only(self) -> StudyConfig:
+        """The same study with a net trained on masks alone beside every `roar` cell: do the masks give the class away?"""
+        grid = [
+            block.model_copy(update={"protocols": [*block.protocols, "mask-only"]})
+            if "roar" in block.protocols and "mask-only" not in block.protocols
+            else block
+            for block in self.grid
+        ]
+        return self.model_copy(update={"grid": grid})
+
+
+def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyConfig:
+    """Reads and checks a TOML file; relative data and weight paths are relative to the file.
+
+    Raises:
+        ConfigError: With every problem found, each with its key path, line and the nearest valid name.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")], str(path)) from None
+    return parse_config(text, source=str(path), folder=path.resolve().parent, data_root=data_root)
+
+
+def parse_config(
+    text: str, source: str = "the config", folder: Path | None = None, data_root: str | Path | None = None
+) -> StudyConfig:
+    """Checks the text of a config; see `load_config`."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([Problem("", f"is not valid TOML: {error}")], source) from None
+    if data_root is not None and isinstance(raw.get("data"), dict):
+        raw["data"]["root"] = str(Path(data_root).resolve())
+    _resolve_paths(raw, folder)
+    return validate(raw, source, text)
+
+
+def validate(raw: dict[str, Any], source: str = "the config", text: str | None = None) -> StudyConfig:
+    """Checks a config given as a dict (the parsed TOML)."""
+    problems: list[Problem] = []
+    config = None
+    try:
+        config = StudyConfig.model_validate(raw)
+    except ValidationError as error:
+        problems += [_problem(dict(e), text) for e in error.errors()]
+    found = [*grammar.train_problems(raw.get("train", {})), *grammar.name_problems(raw)]
+    problems += [Problem(p, message, line_of(text, p.split("."))) for p, message in found]
+    if problems or config is None:
+        raise ConfigError(problems, source)
+    return config
+
+
+def _problem(error: dict[str, Any], text: str | None) -> Problem:
+    location = [str(part) for part in error["loc"] if not _is_union_tag(part)]
+    kind, message, context = error["type"], error["msg"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        message = f"there is no such key{nearest(location[-1], _fields_at(location[:-1]))}"
+    elif kind == "literal_error":
+        message = f"must be {context.get('expected')}, got {error['input']!r}"
+        message += nearest(str(error["input"]), _quoted(str(context.get("expected")))).split("; allowed")[0]
+    elif kind == "missing":
+        message = "is missing"
+    elif kind == "value_error":
+        message = str(context.get("error", message))
+    elif kind == "string_pattern_mismatch":
+        message = f"must be letters, digits, '.', '_' and '-', got {error['input']!r}"
+    else:
+        message = f"{message[:1].lower()}{message[1:]}, got {error['input']!r}"
+    return Problem(".".join(location), message, line_of(text, location))
+
+
+def _is_union_tag(part: Any) -> bool:
+    return isinstance(part, str) and ("[" in part or part in ("int", "str"))
+
+
+def _quoted(text: str) -> list[str]:
+    return text.replace(" or ", ", ").replace("'", "").split(", ")
+
+
+def _fields_at(location: list[str]) -> list[str]:
+    model: Any = StudyConfig
+    for part in location:
+        if part.isdigit():
+            continue
+        annotation = model.model_fields[part].annotation
+        model = next((a for a in [annotation, *get_args(annotation)] if isinstance(a, type) and issubclass(a, BaseModel)), None)
+        if model is None:
+            return []
+    return list(model.model_fields)
+
+
+def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:
+    if folder is None:
+        return
+    data, model = raw.get("data"), raw.get("model")
+    if isinstance(data, dict) and isinstance(data.get("root"), str):
+        data["root"] = str((folder / Path(data["root"]).expanduser()).resolve())
+    elif isinstance(data, dict) and isinstance(data.get("train"), str):
+        data["root"] = str(folder)
+    if isinstance(model, dict) and isinstance(model.get("weights"), str):
+        model["weights"] = str((folder / Path(model["weights"]).expanduser()).resolve())

@@ -1,0 +1,106 @@
+"""Names in a config, checked against what the other packages know; they are imported only when asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from roarfast.study.errors import nearest
+
+DATASETS = ("shapes", "cifar10", "svhn", "cub200", "digits", "folder", "pack", "npz")
+_STEP = re.compile(r"(?P<name>[a-z_]+)(\((?P<value>[0-9.]+)\))?")
+_DEFAULTS = {"max": "3", "gaussian": "1"}
+
+
+def canonical_estimator(text: str) -> str:
+    """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
+    from roarfast.explain import names
+
+    try:
+        return str(names.parse(text))
+    except ValueError as error:
+        known = [*names.PAPER, *names.BASES, *names.ENSEMBLES]
+        hint = nearest(text.lower(), dict.fromkeys(known))
+        raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
+
+
+def estimator_slug(name: str) -> str:
+    """The name in characters that are safe in file names."""
+    return name.replace("(", ".").replace(")", "").replace("^", ".")
+
+
+def canonical_postprocess(text: str) -> str:
+    """The canonical spelling of a post-processing: `"max"` → `"max(3)"`, `"gaussian(1.0)"` → `"gaussian(1)"`."""
+    steps = []
+    for part in re.sub(r"\s+", "", text).lower().split("|"):
+        match = _STEP.fullmatch(part)
+        if match is None or match["name"] not in ("plain", *_DEFAULTS):
+            name = match["name"] if match else part
+            raise ValueError(f"cannot read post-processing {text!r}{nearest(name, ('plain', 'max(3)', 'gaussian(1)'))}")
+        if match["name"] == "plain":
+            if match["value"] is not None:
+                raise ValueError(f"plain takes no value, got {text!r}")
+            steps.append("plain")
+            continue
+        value = float(match["value"] or _DEFAULTS[match["name"]])
+        if match["name"] == "max" and (value < 1 or value != int(value)):
+            raise ValueError(f"the size of max must be a whole number of at least 1, got {text!r}")
+        if value <= 0:
+            raise ValueError(f"the sigma of gaussian must be above 0, got {text!r}")
+        steps.append(f"{match['name']}({value:g})")
+    if len(steps) > 1 and "plain" in steps:
+        raise ValueError(f"plain stands alone, got {text!r}")
+    return "|".join(steps)
+
+
+def train_problems(section: Any) -> list[tuple[str, str]]:
+    """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
+    if not isinstance(section, dict):
+        return []
+    from roarfast.study import pipeline
+
+    recipe = section.get("recipe", "quick")
+    known = pipeline.recipe_names()
+    if not isinstance(recipe, str) or recipe not in known:
+        return [("train.recipe", f"there is no recipe {recipe!r}{nearest(str(recipe), known)}")]
+    overrides = {name: value for name, value in section.items() if name != "recipe"}
+    fields = pipeline.recipe_fields()
+    problems = [
+        (f"train.{name}", f"there is no such key{nearest(name, ['recipe', *fields])}")
+        for name in overrides
+        if name not in fields
+    ]
+    if not problems:
+        try:
+            pipeline.resolve_recipe(recipe, overrides)
+        except (ValueError, TypeError) as error:
+            problems.append((_blamed("train", overrides, str(error)), str(error)))
+    return problems
+
+
+def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
+    """(path, message) for unknown models, data sets and explain options."""
+    from roarfast.study import pipeline
+
+    problems = []
+    model, data, explain = (raw.get(name) for name in ("model", "data", "explain"))
+    if isinstance(model, dict) and isinstance(name := model.get("name", "convnet"), str):
+        known = pipeline.model_names()
+        if ":" not in name and name not in known:
+            problems.append(
+                ("model.name", f"there is no model {name!r}{nearest(name, known)} (or 'package.module:function')")
+            )
+    if isinstance(data, dict) and isinstance(name := data.get("name"), str) and not data.get("train"):
+        is_path = "/" in name or name.endswith(".npz")
+        if name not in DATASETS and not is_path:
+            problems.append(("data.name", f"there is no data set {name!r}{nearest(name, DATASETS)}"))
+    if isinstance(explain, dict):
+        options = explain.get("options", {})
+        for message in pipeline.explain_problems(options if isinstance(options, dict) else {}, explain):
+            problems.append(message)
+    return problems
+
+
+def _blamed(section: str, values: dict[str, Any], message: str) -> str:
+    named = [name for name in values if re.search(rf"\b{re.escape(name)}\b", message)]
+    return f"{section}.{named[0]}" if named else section

@@ -1,0 +1,192 @@
+"""From cells to tasks: shared work once, in an order that lets cells start early."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from roarfast.study.cells import IMPUTING, RETRAINING, USING_BASE, Cell, Identity
+from roarfast.study.config import BASELINES, StudyConfig
+from roarfast.study.identity import digest
+from roarfast.study.results import NO_ESTIMATOR
+
+
+@dataclass(frozen=True)
+class Task:
+    """One unit of work for a worker.
+
+    Attributes:
+        key: Hash of what it makes; a cell's task has the key of the cell.
+        kind: `base`, `maps`, `codes`, `examples` or `cell`.
+        label: For people.
+        needs: Keys of the tasks that come first.
+        spec: What to do, as JSON.
+        rank: Ready tasks with a smaller rank go first.
+    """
+
+    key: str
+    kind: str
+    label: str
+    needs: tuple[str, ...]
+    spec: dict[str, Any]
+    rank: tuple[int, ...] = field(default=(9,), compare=False)
+
+    @property
+    def cost_class(self) -> str:
+        """Tasks of one class take about the same time: what the ETA counts in."""
+        return str(self.spec["cell"]["protocol"]) if self.kind == "cell" else self.kind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All tasks of the chosen cells, and the cells with their keys (all of the grid)."""
+
+    tasks: dict[str, Task]
+    cells: dict[str, Cell]
+
+    def needed(self, done: Collection[str], finished_work: Collection[str]) -> dict[str, Task]:
+        """The tasks that are left: open cells and what they need, as far as it is not there."""
+        left: dict[str, Task] = {}
+
+        def visit(key: str) -> None:
+            if key in left or key in finished_work:
+                return
+            left[key] = self.tasks[key]
+            for needed in self.tasks[key].needs:
+                visit(needed)
+
+        for key, task in self.tasks.items():
+            is_open = key not in done if task.kind in ("cell", "base") else task.kind == "examples"
+            if is_open:
+                visit(key)
+        return left
+
+    def counts(self) -> dict[str, int]:
+        """Cost class → number of tasks."""
+        counts: dict[str, int] = {}
+        for task in self.tasks.values():
+            counts[task.cost_class] = counts.get(task.cost_class, 0) + 1
+        return counts
+
+
+def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen: Iterable[Cell] | None = None) -> Plan:
+    """The tasks for the chosen cells (default: all) of a grid."""
+    chosen = grid if chosen is None else list(chosen)
+    keys = {cell: identity.key(cell) for cell in grid}
+    tasks: dict[str, Task] = {}
+    bases = {cell.trial: keys[cell] for cell in grid if cell.protocol == "base"}
+    maps = _map_tasks(identity, grid, bases)
+    groups = list(dict.fromkeys((c.estimator, c.postprocess, c.trial) for c in grid if c.protocol != "base"))
+    codes = {group: _codes_task(identity, grid, group, maps, i) for i, group in enumerate(groups)}
+    by_key = {task.key: task for task in [*maps.values(), *codes.values()]}
+
+    def add_base(trial: int) -> None:
+        cell = Cell("base", NO_ESTIMATOR, "plain", "morf", 0.0, trial)
+        tasks[bases[trial]] = Task(bases[trial], "base", cell.label, (), {"cell": asdict(cell)}, (0, trial))
+
+    def add_shared(key: str) -> None:
+        for needed in by_key[key].needs:
+            if needed in by_key:
+                add_shared(needed)
+            else:
+                add_base(by_key[key].spec["trial"])
+        tasks[key] = by_key[key]
+
+    for cell in chosen:
+        if cell.protocol == "base":
+            add_base(cell.trial)
+            continue
+        group = (cell.estimator, cell.postprocess, cell.trial)
+        add_shared(codes[group].key)
+        needs = [codes[group].key]
+        if cell.protocol in USING_BASE:
+            add_base(cell.trial)
+            needs.append(bases[cell.trial])
+        spec = {"cell": asdict(cell), "codes": codes[group].key, "drops": codes[group].spec["drops"], "base": bases[cell.trial]}
+        spec["imputes"], spec["retrains"] = cell.protocol in IMPUTING, cell.protocol in RETRAINING
+        rank = (2, cell.trial, groups.index(group), 1, int(not spec["retrains"]))
+        tasks[keys[cell]] = Task(keys[cell], "cell", cell.label, tuple(needs), spec, rank)
+    if config.run.examples:
+        _add_examples(config, identity, chosen, codes, tasks)
+    return Plan(tasks, {key: cell for cell, key in keys.items()})
+
+
+def _map_tasks(identity: Identity, grid: list[Cell], bases: dict[int, str]) -> dict[tuple[str, int], Task]:
+    """(estimator, trial) → its task; estimators that share passes over the model share a task."""
+    families: dict[tuple[int, str], list[str]] = {}
+    for cell in grid:
+        if cell.protocol != "base" and cell.estimator not in BASELINES:
+            members = families.setdefault((cell.trial, _family(cell.estimator)), [])
+            if cell.estimator not in members:
+                members.append(cell.estimator)
+    tasks: dict[tuple[str, int], Task] = {}
+    for (trial, family), estimators in families.items():
+        spec = {
+            "trial": trial,
+            "estimators": estimators,
+            "base": bases[trial],
+            "maps": {estimator: digest(identity.maps(estimator, trial)) for estimator in estimators},
+        }
+        label = f"maps {', '.join(estimators)}, trial {trial}"
+        rank = (1, 0 if family != "clean" else 1, trial)  # the long passes first, beside the short ones
+        task = Task(digest({"maps": spec["maps"]}), "maps", label, (bases[trial],), spec, rank)
+        tasks |= {(estimator, trial): task for estimator in estimators}
+    return tasks
+
+
+def _family(estimator: str) -> str:
+    """Estimators of a family come from the same passes, or cost next to nothing."""
+    head = estimator.removesuffix("^2")
+    if head.split("(")[0] in ("sg", "sg-sq", "vg"):
+        return "noisy" + head[len(head.split("(")[0]) :]
+    return "path" if head == "ig" else "clean"
+
+
+def _codes_task(
+    identity: Identity, grid: list[Cell], group: tuple[str, str, int], maps: dict[tuple[str, int], Task], index: int
+) -> Task:
+    estimator, postprocess, trial = group
+    members = [c for c in grid if (c.estimator, c.postprocess, c.trial) == group and c.protocol != "base"]
+    source = maps.get((estimator, trial))
+    spec = {
+        "estimator": estimator,
+        "postprocess": postprocess,
+        "trial": trial,
+        "drops": sorted({c.drop for c in members}),
+        "orders": {
+            "test": sorted({c.order for c in members}),
+            "train": sorted({c.order for c in members if c.protocol in RETRAINING}),
+        },
+        "map": source.spec["maps"][estimator] if source else None,
+    }
+    definition = identity.codes(estimator, postprocess, trial) | {"drops": spec["drops"], "orders": spec["orders"]}
+    label = f"codes {estimator} {postprocess}, trial {trial}"
+    needs = (source.key,) if source else ()
+    return Task(digest(definition), "codes", label, needs, spec, (2, trial, index, 0))
+
+
+def _add_examples(
+    config: StudyConfig,
+    identity: Identity,
+    chosen: list[Cell],
+    codes: dict[tuple[str, str, int], Task],
+    tasks: dict[str, Task],
+) -> None:
+    """A strip of example images per estimator, of the first trial."""
+    estimators = dict.fromkeys(c.estimator for c in chosen if c.protocol != "base" and c.trial == 0)
+    for estimator in estimators:
+        groups = [group for group in codes if group[0] == estimator and group[2] == 0 and codes[group].key in tasks]
+        if not groups:
+            continue
+        spec = {
+            "estimator": estimator,
+            "trial": 0,
+            "count": config.run.examples,
+            "codes": [{"key": codes[g].key} | codes[g].spec for g in groups],
+        }
+        definition = {"examples": spec, "fill": identity.removal["fill"]}
+        needs = tuple(codes[group].key for group in groups)
+        label = f"examples {estimator}"
+        task = Task(digest(definition), "examples", label, needs, spec, (2, 0, list(codes).index(groups[-1]), 2))
+        tasks[task.key] = task

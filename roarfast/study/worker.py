@@ -1,0 +1,104 @@
+"""The worker process: reads tasks from stdin, one JSON object per line, writes events to stdout.
+
+Started by `roarfast.study.pool.ProcessPool` as `python -m roarfast.study.worker PARENT_PID`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from roarfast.study.folder import is_disk_full
+from roarfast.study.lock import hold_as_worker
+
+_PR_SET_PDEATHSIG = 1
+
+
+def make_pipeline(settings: dict[str, Any]) -> Any:
+    """The pipeline that runs tasks, for the settings of a worker."""
+    from roarfast.study.config import StudyConfig
+    from roarfast.study.pipeline import Pipeline
+
+    return Pipeline(
+        StudyConfig.model_validate(settings["config"]),
+        Path(settings["folder"]),
+        device=settings["device"],
+        threads=settings["threads"],
+    )
+
+
+def execute(pipeline: Any, task: dict[str, Any], on_update: Callable[[str], None]) -> dict[str, Any]:
+    """Runs a task; returns the event that ends it. Errors of the task become events, Ctrl-C goes through."""
+    begun = time.perf_counter()
+    try:
+        outcome = pipeline.run(task, on_update)
+    except Exception as error:
+        if is_disk_full(error):
+            return {"event": "fatal", "text": "disk full"}
+        return {"event": "failed", "text": traceback.format_exc(), "outcome": {"wall": time.perf_counter() - begun}}
+    wall = time.perf_counter() - begun
+    seconds = outcome.setdefault("seconds", {})
+    seconds["other"] = max(0.0, wall - sum(seconds.values()))
+    return {"event": "done", "outcome": outcome | {"wall": wall}}
+
+
+def main(parent: int) -> None:
+    """Serves tasks until stdin ends or the parent is gone."""
+    _end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    # Events go to a private copy of stdout; whatever a library prints goes to the log.
+    events = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def emit(message: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            events.write(json.dumps(message) + "\n")
+            events.flush()
+
+    settings = json.loads(sys.stdin.readline())
+    hold_as_worker(Path(settings["folder"]))
+    pipeline = None
+    last_update = 0.0
+
+    def on_update(text: str) -> None:
+        nonlocal last_update
+        if time.monotonic() - last_update > 0.25:
+            last_update = time.monotonic()
+            emit({"event": "update", "text": text})
+
+    for line in sys.stdin:
+        task = json.loads(line)
+        if pipeline is None:
+            try:
+                pipeline = make_pipeline(settings)
+            except Exception:
+                emit({"event": "failed", "text": traceback.format_exc()})
+                continue
+        emit(execute(pipeline, task, on_update))
+
+
+def _end_with_parent(parent: int) -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
