@@ -1,0 +1,227 @@
+"""The audit: did post-processing that knows nothing of the model change the score, and with it the ranking?
+
+An agnostic k (a blur, a maximum filter) sees the map only. By the data processing inequality it cannot add
+information about the model, so a benchmark that scores k(map) better rewards something else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from roarfast.report.grid import BASELINES, PLAIN, Cell, CellKey, Panel
+from roarfast.report.stats import Interval, PairedTest, holm, kendall_tau, mean_interval, paired_test, ranks
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Change:
+    """What k did to one (estimator, t): the paired difference in accuracy, and p corrected over the panel."""
+
+    estimator: str
+    postprocess: str
+    drop: float
+    test: PairedTest
+    p_holm: float
+
+    @property
+    def difference(self) -> float:
+        """Mean accuracy with k minus plain, over the trials that have both."""
+        return self.test.difference.mean
+
+    @property
+    def significant(self) -> bool:
+        """Whether the corrected p is below 5 %."""
+        return self.p_holm < ALPHA
+
+
+@dataclass(frozen=True)
+class Count:
+    """Over (estimator, t): how often k moved the accuracy, and how often significantly. Baselines apart."""
+
+    postprocess: str
+    cells: int
+    lower: int
+    higher: int
+    improved: int
+    tested: int
+    lower_significant: int
+    higher_significant: int
+    overall: PairedTest  # difference averaged over all (estimator, t) inside each trial, then paired over trials
+    overall_cells: int
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """Rank (1 = best) of an estimator at one rate: all plain; all after k; only this one after k, the others plain."""
+
+    drop: float
+    postprocess: str
+    estimator: str
+    plain: float
+    after: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kendall's τ between the plain ranking and the one after k, and between single trials of the plain ranking."""
+
+    drop: float
+    postprocess: str
+    estimators: int
+    tau: float
+    winner_plain: str
+    winner_after: str
+    tau_between_trials: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything the audit section of one panel shows."""
+
+    panel: Panel
+    changes: list[Change]
+    counts: list[Count]
+    baseline_counts: list[Count]
+    rank_rows: list[RankRow]
+    agreements: list[Agreement]
+
+    def change(self, estimator: str, postprocess: str, drop: float) -> Change | None:
+        """The change of one cell, or None if plain or k is missing there."""
+        wanted = (estimator, postprocess, drop)
+        return next((c for c in self.changes if (c.estimator, c.postprocess, c.drop) == wanted), None)
+
+
+def audit(panel: Panel) -> Audit:
+    """Audits one panel. All its tests form one family for Holm's correction."""
+    changes = _changes(panel)
+    real = [c for c in changes if c.estimator not in BASELINES]
+    random = [c for c in changes if c.estimator in BASELINES]
+    return Audit(
+        panel,
+        changes,
+        [_count(panel, k, real) for k in panel.agnostic if any(c.postprocess == k for c in real)],
+        [_count(panel, k, random) for k in panel.agnostic if any(c.postprocess == k for c in random)],
+        list(_rank_rows(panel)),
+        list(_agreements(panel)),
+    )
+
+
+def _paired(plain: Cell, processed: Cell) -> tuple[list[float], list[float]]:
+    """Accuracies of the trials that both cells have."""
+    common = sorted(plain.trials.keys() & processed.trials.keys())
+    return (
+        [float(plain.trials[t].accuracy or 0) for t in common],
+        [float(processed.trials[t].accuracy or 0) for t in common],
+    )
+
+
+def _changes(panel: Panel) -> list[Change]:
+    found = []
+    for key, cell in panel.cells.items():
+        plain = panel.get(key.estimator, PLAIN, key.drop)
+        if key.postprocess == PLAIN or plain is None:
+            continue
+        test = paired_test(*_paired(plain, cell))
+        if test.n:
+            found.append((key, test))
+    adjusted = holm([test.p for _, test in found])
+    return [Change(k.estimator, k.postprocess, k.drop, t, float(p)) for (k, t), p in zip(found, adjusted)]
+
+
+def _count(panel: Panel, postprocess: str, changes: list[Change]) -> Count:
+    mine = [c for c in changes if c.postprocess == postprocess]
+    lower = [c for c in mine if c.difference < 0]
+    higher = [c for c in mine if c.difference > 0]
+    overall, cells = _overall(panel, mine)
+    return Count(
+        postprocess,
+        len(mine),
+        len(lower),
+        len(higher),
+        len(lower if panel.better == "lower" else higher),
+        sum(not math.isnan(c.p_holm) for c in mine),
+        sum(c.significant for c in lower),
+        sum(c.significant for c in higher),
+        overall,
+        cells,
+    )
+
+
+def _overall(panel: Panel, changes: list[Change]) -> tuple[PairedTest, int]:
+    """One test per k: within each trial average over the (estimator, t) that all trials have, then pair over trials.
+
+    Cells of a trial share the base model, so they are not independent; their averages over different trials are.
+    """
+    trials = sorted({t for cell in panel.cells.values() for t in cell.trials})
+    pairs = []
+    for c in changes:
+        plain = panel.cells[CellKey(c.estimator, PLAIN, c.drop)]
+        processed = panel.cells[CellKey(c.estimator, c.postprocess, c.drop)]
+        if c.test.n == len(trials):
+            pairs.append(_paired(plain, processed))
+    if not pairs:
+        return paired_test([], []), 0
+    before, after = np.mean([p[0] for p in pairs], axis=0), np.mean([p[1] for p in pairs], axis=0)
+    return paired_test(before, after), len(pairs)
+
+
+def _compared(panel: Panel, postprocess: str, drop: float) -> tuple[list[str], list[float], list[float]]:
+    """Estimators that have both plain and k, and their mean accuracies, over the trials that all of them have.
+
+    A failed trial of one estimator would otherwise move its mean by how hard that trial was. If no trial is common to
+    all, each mean is over its own trials.
+    """
+    estimators = panel.complete_estimators((PLAIN, postprocess), drop)
+    cells = [[panel.cells[CellKey(e, k, drop)] for e in estimators] for k in (PLAIN, postprocess)]
+    common = set.intersection(*(set(c.trials) for row in cells for c in row)) if estimators else set()
+
+    def mean(cell: Cell) -> float:
+        chosen = [r.accuracy for t, r in sorted(cell.trials.items()) if t in common or not common]
+        return float(np.mean([a for a in chosen if a is not None]))
+
+    plain, after = ([mean(c) for c in row] for row in cells)
+    return estimators, plain, after
+
+
+def _rank_rows(panel: Panel) -> Iterable[RankRow]:
+    for drop, k in itertools.product(panel.main_drops, panel.agnostic):
+        estimators, plain, after = _compared(panel, k, drop)
+        if len(estimators) < 2:
+            continue
+        rank_plain, rank_after = ranks(plain, panel.better), ranks(after, panel.better)
+        for i, estimator in enumerate(estimators):
+            alone = ranks([*plain[:i], after[i], *plain[i + 1 :]], panel.better)[i]
+            yield RankRow(drop, k, estimator, float(rank_plain[i]), float(rank_after[i]), float(alone))
+
+
+def _agreements(panel: Panel) -> Iterable[Agreement]:
+    best = min if panel.better == "lower" else max
+    for drop, k in itertools.product(panel.main_drops, panel.agnostic):
+        estimators, plain, after = _compared(panel, k, drop)
+        if len(estimators) < 2:
+            continue
+        yield Agreement(
+            drop,
+            k,
+            len(estimators),
+            kendall_tau(plain, after),
+            estimators[plain.index(best(plain))],
+            estimators[after.index(best(after))],
+            _between_trials(panel, estimators, drop).mean,
+        )
+
+
+def _between_trials(panel: Panel, estimators: list[str], drop: float) -> Interval:
+    """Mean τ over pairs of trials of the plain ranking: how far a ranking moves by chance alone."""
+    cells = [panel.cells[CellKey(e, PLAIN, drop)].trials for e in estimators]
+    common = sorted(set.intersection(*(set(c) for c in cells)))
+    by_trial = [[float(c[t].accuracy or 0) for c in cells] for t in common]
+    taus = [kendall_tau(a, b) for a, b in itertools.combinations(by_trial, 2)]
+    return mean_interval([t for t in taus if not math.isnan(t)])

@@ -1,0 +1,202 @@
+"""Records arranged for the report: panels (one protocol on one dataset) of cells, a cell holding its trials."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from roarfast.report.stats import Better, Interval, mean_interval
+from roarfast.study.results import Record, StudyResults
+
+PLAIN = "plain"
+BASELINES = {"rand": "random pixels", "block": "random block"}
+"""Estimators that know nothing of the model: what any other must be compared with."""
+
+PROTOCOL_TITLES = {
+    "roar": "ROAR",
+    "kar": "KAR",
+    "road": "ROAD",
+    "road-retrain": "ROAD with retraining",
+    "no-retrain": "No retraining, constant fill",
+}
+_PROTOCOL_ORDER = tuple(PROTOCOL_TITLES)
+_POSTPROCESS_ORDER = (PLAIN, "max", "gaussian")
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """Which cell of a panel: estimator, post-processing, drop rate."""
+
+    estimator: str
+    postprocess: str
+    drop: float
+
+
+@dataclass
+class Cell:
+    """The finished trials of one cell, by trial number."""
+
+    trials: dict[int, Record] = field(default_factory=dict)
+
+    def values(self, name: str) -> list[float]:
+        """A field of every trial that has it, in the order of trials."""
+        found = (getattr(self.trials[t], name) for t in sorted(self.trials))
+        return [float(v) for v in found if v is not None]
+
+    def mean(self, name: str) -> float:
+        """Mean of a field over trials; NaN if no trial has it."""
+        values = self.values(name)
+        return math.fsum(values) / len(values) if values else math.nan
+
+    def accuracy(self) -> Interval:
+        """Mean accuracy and its 95 % interval over trials."""
+        return mean_interval(self.values("accuracy"))
+
+
+@dataclass
+class Panel:
+    """One protocol and order on one dataset: everything in it is comparable."""
+
+    dataset: str
+    protocol: str
+    order: str
+    both_orders: bool
+    base: Interval
+    cells: dict[CellKey, Cell]
+
+    @property
+    def title(self) -> str:
+        """As in "ROAD (most relevant first), cifar10"."""
+        name = PROTOCOL_TITLES.get(self.protocol, self.protocol)
+        if self.order == "lerf":
+            name += " (least relevant first)"
+        elif self.both_orders:
+            name += " (most relevant first)"
+        return f"{name}, {self.dataset}"
+
+    @property
+    def slug(self) -> str:
+        """Part of file names and anchors."""
+        return slug(f"{self.dataset}-{self.protocol}-{self.order}")
+
+    @property
+    def better(self) -> Better:
+        """Removing what matters should hurt; keeping what matters (KAR) or removing the rest (LeRF) should not."""
+        return "higher" if (self.protocol == "kar") != (self.order == "lerf") else "lower"
+
+    @property
+    def rate_name(self) -> str:
+        """What the drop rate of this protocol counts."""
+        return "fraction of pixels kept" if self.protocol == "kar" else "fraction of pixels removed"
+
+    def nominal_removed(self, drop: float) -> float:
+        """The fraction that should be removed at a drop rate."""
+        return 1 - drop if self.protocol == "kar" else drop
+
+    @property
+    def estimators(self) -> list[str]:
+        """In the order of the study, baselines last."""
+        found = list(dict.fromkeys(k.estimator for k in self.cells))
+        return [e for e in found if e not in BASELINES] + [e for e in BASELINES if e in found]
+
+    @property
+    def postprocesses(self) -> list[str]:
+        """Plain, max…, gaussian…, then others in the order of the study."""
+        return sorted(dict.fromkeys(k.postprocess for k in self.cells), key=_postprocess_position)
+
+    @property
+    def agnostic(self) -> list[str]:
+        """The post-processings other than plain."""
+        return [k for k in self.postprocesses if k != PLAIN]
+
+    @property
+    def drops(self) -> list[float]:
+        """All drop rates, ascending."""
+        return sorted({k.drop for k in self.cells})
+
+    @property
+    def main_drops(self) -> list[float]:
+        """Drop rates at which something other than a baseline was run (all rates if there are only baselines)."""
+        return sorted({k.drop for k in self.cells if k.estimator not in BASELINES}) or self.drops
+
+    @property
+    def n_trials(self) -> int:
+        """The largest number of finished trials of any cell."""
+        return max((len(c.trials) for c in self.cells.values()), default=0)
+
+    def get(self, estimator: str, postprocess: str, drop: float) -> Cell | None:
+        """The cell, or None if no trial of it is finished."""
+        return self.cells.get(CellKey(estimator, postprocess, drop))
+
+    def complete_estimators(self, postprocesses: Iterable[str], drop: float) -> list[str]:
+        """Estimators (no baselines) that have every one of these post-processings at this rate."""
+        wanted = list(postprocesses)
+        real = (e for e in self.estimators if e not in BASELINES)
+        return [e for e in real if all(self.get(e, k, drop) for k in wanted)]
+
+
+def panels(results: StudyResults) -> list[Panel]:
+    """The panels of a study; records without a finished accuracy, `base` and `mask-only` records are not in them."""
+    done = [r for r in results.records if r.status == "done" and usable(r.accuracy)]
+    groups: dict[tuple[str, str, str], dict[CellKey, Cell]] = {}
+    for record in done:
+        if record.protocol in ("base", "mask-only"):
+            continue
+        cells = groups.setdefault((record.dataset, record.protocol, record.order), {})
+        cell = cells.setdefault(CellKey(record.estimator, record.postprocess, rate(record.drop)), Cell())
+        cell.trials[record.trial] = record
+    datasets = list(dict.fromkeys(d for d, _, _ in groups))
+    ordered = sorted(groups, key=lambda g: (datasets.index(g[0]), _protocol_position(g[1]), g[2] == "lerf"))
+    return [
+        Panel(d, p, o, {(d, p, "morf"), (d, p, "lerf")} <= set(groups), base_accuracy(results, d), groups[d, p, o])
+        for d, p, o in ordered
+    ]
+
+
+def base_accuracy(results: StudyResults, dataset: str) -> Interval:
+    """Accuracy of the base models (nothing removed) over trials."""
+    found = {r.trial: r.accuracy for r in results.records if r.protocol == "base" and r.dataset == dataset}
+    return mean_interval([a for a in found.values() if a is not None and usable(a)])
+
+
+def mask_only(results: StudyResults, dataset: str, order: str) -> dict[CellKey, Cell]:
+    """Cells of networks that saw the masks alone: what accuracy they reach is leaked by the masks."""
+    cells: dict[CellKey, Cell] = {}
+    for r in results.records:
+        if (r.protocol, r.status, r.dataset, r.order) == ("mask-only", "done", dataset, order) and usable(r.accuracy):
+            cells.setdefault(CellKey(r.estimator, r.postprocess, rate(r.drop)), Cell()).trials[r.trial] = r
+    return cells
+
+
+def usable(value: Any) -> bool:
+    """Whether a number was recorded (not None, not NaN)."""
+    return value is not None and not math.isnan(value)
+
+
+def rate(drop: float) -> float:
+    """A drop rate without the noise of arithmetic, so that 0.1 + 0.2 and 0.3 are one column."""
+    return round(float(drop), 6)
+
+
+def slug(text: str) -> str:
+    """Letters, digits, dots and dashes only."""
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
+def pretty(estimator: str) -> str:
+    """An estimator's name for people: `grad^2` becomes grad²."""
+    return estimator.replace("^2", "²")
+
+
+def _protocol_position(protocol: str) -> int:
+    return _PROTOCOL_ORDER.index(protocol) if protocol in _PROTOCOL_ORDER else len(_PROTOCOL_ORDER)
+
+
+def _postprocess_position(name: str) -> int:
+    head = re.split(r"[(|]", name, maxsplit=1)[0]
+    if "|" in name or head not in _POSTPROCESS_ORDER:
+        return len(_POSTPROCESS_ORDER)
+    return _POSTPROCESS_ORDER.index(head)

@@ -1,0 +1,183 @@
+"""What all figures share: colours, fonts, writing SVG and PNG, and labels that do not cover each other."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Okabe and Ito's colours: told apart by readers with any of the common colour-vision deficiencies.
+BLACK, ORANGE, GREEN = "#000000", "#E69F00", "#009E73"
+BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#5F6368"
+K_STYLES = ((BLUE, "o", "-"), (VERMILION, "s", "-"), (GREEN, "^", "-"), (PURPLE, "D", "-"), (ORANGE, "v", "-"))
+"""Colour, marker and line of plain, max, gaussian and further post-processings: never colour alone."""
+BASELINE_STYLES = {"rand": (GREY, (0, (4, 2))), "block": (BLACK, (0, (1, 1.2)))}
+
+_SETTINGS = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E3E5E8",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "svg.fonttype": "none",  # text stays text: it can be read out, searched and copied
+    "svg.hashsalt": "roarfast",  # the same figure gives the same file
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A finished figure: its file name, what it shows in words, and its SVG for the page (PNG path for pictures)."""
+
+    name: str
+    title: str
+    description: str
+    svg: str = ""
+    png: bytes = b""
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """The report's settings, and a function (width, height) → figure that needs no display or pyplot state."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as MplFigure
+
+    def new_figure(width: float, height: float) -> Any:
+        figure = MplFigure(figsize=(width, height))
+        FigureCanvasAgg(figure)
+        return figure
+
+    with matplotlib.rc_context(_SETTINGS):
+        yield new_figure
+
+
+def finish(figure: Any, folder: Path, name: str, title: str, description: str) -> Figure:
+    """Writes `<name>.svg` and `<name>.png` and returns the figure for the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    freeze_layout(figure)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
+    return Figure(name, title, description, inline_svg(svg, name))
+
+
+def freeze_layout(figure: Any) -> None:
+    """Solves the layout once: matplotlib would do it again for every file, which is most of the time of a figure."""
+    engine = figure.get_layout_engine()
+    if engine is not None and hasattr(engine, "execute") and not getattr(figure, "_roarfast_frozen", False):
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+        figure._roarfast_frozen = True
+
+
+def inline_svg(svg: str, name: str) -> str:
+    """The `<svg>` element alone, its ids prefixed (several figures share a page) and its size left to the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'<metadata>.*?</metadata>', "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}--', svg)
+    svg = re.sub(r'href="#', f'href="#{name}--', svg)
+    svg = re.sub(r"url\(#", f"url(#{name}--", svg)
+    head, body = svg.split(">", 1)
+    width = re.search(r'width="([\d.]+)pt"', head)
+    head = re.sub(r'\s(width|height)="[^"]*"', "", head)
+    natural = f' style="max-width:{float(width.group(1)) * 4 / 3:.0f}px"' if width else ""
+    return f'{head}{natural} aria-hidden="true" focusable="false">{body}'
+
+
+def grid_of_axes(new_figure: Any, count: int, columns: int, size: tuple[float, float], extra_height: float) -> Any:
+    """A figure with `count` axes in rows of `columns` that share y; returns (figure, axes)."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = new_figure(columns * size[0], rows * size[1] + extra_height)
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return figure, list(axes[:count])
+
+
+def percent_axis(axis: Any) -> None:
+    """Ticks of an accuracy axis in percent."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}"))
+
+
+def y_limits(values: Sequence[float]) -> tuple[float, float]:
+    """Room for the values, with a margin; intervals may leave it, so that two trials do not flatten all curves."""
+    low, high = min(values), max(values)
+    margin = max(0.08 * (high - low), 0.01)
+    return max(low - margin, -0.02), min(high + margin, 1.02)
+
+
+def place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str], avoid: Any = ()) -> None:
+    """Writes a label near each point, at the first of several offsets that covers no label or point (greedy).
+
+    Sizes are estimated from the number of characters, which is close enough for names and needs no drawing.
+    """
+    figure = axes.figure
+    freeze_layout(figure)  # data and pixels can be converted from here on
+    axes.get_xlim(), axes.get_ylim()  # applies pending autoscaling
+    to_pixels = axes.transData.transform
+    scale = figure.dpi / 72
+    every_point = to_pixels(np.array([*points, *avoid], np.float64).reshape(-1, 2))
+    box = axes.get_window_extent()
+    taken: list[tuple[float, float, float, float]] = []
+    height, per_character, font = 9 * scale, 4.5 * scale, 7.5
+    order = np.argsort([-y for _, y in points], kind="stable")
+    for i in order:
+        width = per_character * len(labels[i])
+        x, y = every_point[i]
+        best: tuple[float, tuple[float, float]] | None = None
+        for distance in (5, 9, 14, 20, 28, 38):
+            for direction in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
+                dx = direction[0] * distance * scale
+                dy = direction[1] * (distance * scale + (height / 2 if direction[0] == 0 else 0))
+                left = x + dx - (width if direction[0] < 0 else width / 2 if direction[0] == 0 else 0)
+                bottom = y + dy - height / 2
+                rectangle = (left, bottom, left + width, bottom + height)
+                cost = _cost(rectangle, taken, every_point, box) + distance * 0.01
+                if best is None or cost < best[0]:
+                    best = (cost, (left, bottom))
+            if best is not None and best[0] < 1:
+                break
+        assert best is not None
+        left, bottom = best[1]
+        taken.append((left, bottom, left + width, bottom + height))
+        offset = ((left - x) / scale, (bottom + height / 2 - y) / scale)
+        far = max(abs(offset[0] + width / 2 / scale) - width / 2 / scale, abs(offset[1])) > 12
+        arrow = {"arrowstyle": "-", "color": "#9AA0A6", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2} if far else None
+        axes.annotate(
+            labels[i], points[i], offset, textcoords="offset points", fontsize=font, va="center", ha="left",
+            arrowprops=arrow, annotation_clip=False, zorder=6,
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.2},
+        ).set_in_layout(False)  # fmt: skip
+
+
+def _cost(rectangle: tuple[float, ...], taken: Sequence[tuple[float, ...]], points: Any, box: Any) -> float:
+    left, bottom, right, top = rectangle
+    overlaps = sum(left < r and right > lft and bottom < t and top > b for lft, b, r, t in taken)
+    radius = 4.0
+    inside = (points[:, 0] > left - radius) & (points[:, 0] < right + radius)
+    covered = int((inside & (points[:, 1] > bottom - radius) & (points[:, 1] < top + radius)).sum())
+    outside = left < box.x0 or right > box.x1 + 10 or bottom < box.y0 or top > box.y1
+    return 3 * overlaps + 2 * covered + 4 * outside

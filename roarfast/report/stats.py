@@ -1,0 +1,209 @@
+"""The statistics of the report. Trials are the independent unit: every interval and test is over trials.
+
+A number that the data cannot give (an interval from one trial, a p from one pair) is NaN, never a made-up value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Values = Sequence[float] | Floats
+Better = Literal["lower", "higher"]
+
+EXACT_SPEARMAN_UP_TO = 8  # 8! = 40,320 orders are quick; above, the t approximation is close enough
+_ROUNDING = 1e-12  # spreads below this, relative to the values, are rounding and not variation
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Mean of `n` values with the bounds of its t-interval (NaN for fewer than two values)."""
+
+    mean: float
+    low: float
+    high: float
+    sd: float
+    n: int
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two-sided paired t-test: mean difference, its 95 % interval, t and p (NaN where there is nothing to test)."""
+
+    difference: Interval
+    t: float
+    p: float
+
+    @property
+    def n(self) -> int:
+        """Number of pairs."""
+        return self.difference.n
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Least-squares line y = intercept + slope x over `n` points, and the rank correlation of the same points."""
+
+    slope: float
+    intercept: float
+    r2: float
+    p: float
+    spearman: float
+    spearman_p: float
+    n: int
+    x_mean: float
+    x_spread: float  # sum of squared deviations of x
+    residual_sd: float
+
+    def line(self, x: Values) -> Floats:
+        """The fitted y at x."""
+        return self.intercept + self.slope * np.asarray(x, np.float64)
+
+    def band(self, x: Values, level: float = 0.95) -> Floats:
+        """Half the width of the confidence band of the line at x; NaN for fewer than three points."""
+        if self.n < 3:
+            return np.full(len(x), math.nan)
+        distance = (np.asarray(x, np.float64) - self.x_mean) ** 2 / self.x_spread
+        return t_quantile(self.n - 2, level) * self.residual_sd * np.sqrt(1 / self.n + distance)
+
+
+def t_quantile(df: int, level: float = 0.95) -> float:
+    """The t below which |T| stays with probability `level`: 12.71 for one degree of freedom, 2.78 for four."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.5 + level / 2))
+
+
+def t_two_sided_p(t: float, df: int) -> float:
+    """P(|T| >= |t|) of Student's t."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(df, -abs(t)))
+
+
+def mean_interval(values: Values, level: float = 0.95) -> Interval:
+    """Mean and t-interval.
+
+    Example:
+        >>> i = mean_interval([0.50, 0.54, 0.52])
+        >>> f"{i.mean:.2f} [{i.low:.3f}, {i.high:.3f}]"
+        '0.52 [0.470, 0.570]'
+        >>> mean_interval([0.5]).low
+        nan
+    """
+    x = np.asarray(values, np.float64)
+    if x.size == 0:
+        return Interval(math.nan, math.nan, math.nan, math.nan, 0)
+    mean = float(x.mean())
+    if x.size == 1:
+        return Interval(mean, math.nan, math.nan, math.nan, 1)
+    sd = float(x.std(ddof=1))
+    half = t_quantile(x.size - 1, level) * sd / math.sqrt(x.size)
+    return Interval(mean, mean - half, mean + half, sd, int(x.size))
+
+
+def paired_test(before: Values, after: Values) -> PairedTest:
+    """Paired t-test of `after - before` against zero; the values of one trial stand at the same place in both.
+
+    Differences that are all equal leave no spread to judge by: p is 1 if they are zero, else NaN. (The formula would
+    give p = 0, and with two trials on a test set of a few thousand images equal differences are not even rare.)
+    """
+    a, b = np.asarray(before, np.float64), np.asarray(after, np.float64)
+    if a.shape != b.shape:
+        raise ValueError(f"before and after must have one value per trial each, got {a.size} and {b.size}")
+    difference = mean_interval(b - a)
+    if difference.n < 2:
+        return PairedTest(difference, math.nan, math.nan)
+    scale = max(float(np.abs(a).max()), float(np.abs(b).max()), 1e-300)
+    if difference.sd <= _ROUNDING * scale:
+        p = 1.0 if abs(difference.mean) <= _ROUNDING * scale else math.nan
+        return PairedTest(difference, math.nan, p)
+    t = difference.mean / (difference.sd / math.sqrt(difference.n))
+    return PairedTest(difference, t, t_two_sided_p(t, difference.n - 1))
+
+
+def holm(p: Values) -> Floats:
+    """Holm's adjusted p-values; NaN (a test that could not be made) stays NaN and does not count in the family.
+
+    Example:
+        >>> [round(float(q), 3) for q in holm([0.01, 0.04, 0.03])]
+        [0.03, 0.06, 0.06]
+    """
+    raw = np.asarray(p, np.float64)
+    adjusted = np.full(raw.shape, math.nan)
+    tested = np.flatnonzero(~np.isnan(raw))
+    order = tested[np.argsort(raw[tested], kind="stable")]
+    factors = np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(raw[order] * factors))
+    return adjusted
+
+
+def ranks(values: Values, better: Better = "lower") -> Floats:
+    """Ranks from 1 (best); equal values share the mean of their ranks."""
+    x = np.asarray(values, np.float64) * (1 if better == "lower" else -1)
+    below = (x[None, :] < x[:, None]).sum(1)
+    equal = (x[None, :] == x[:, None]).sum(1)
+    return (below + (equal + 1) / 2).astype(np.float64)
+
+
+def spearman(x: Values, y: Values) -> tuple[float, float]:
+    """Rank correlation and its two-sided p: exact over all orders for small n, by the t approximation above that."""
+    a, b = ranks(x), ranks(y)
+    n = a.size
+    if n < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan, math.nan
+    a, b = a - a.mean(), b - b.mean()
+    scale = math.sqrt(float((a @ a) * (b @ b)))
+    rho = float(a @ b) / scale
+    if n <= EXACT_SPEARMAN_UP_TO:
+        orders = np.array(list(itertools.permutations(range(n))))
+        as_extreme = np.abs(b[orders] @ a) / scale >= abs(rho) - 1e-9
+        return rho, float(as_extreme.mean())
+    if abs(rho) >= 1 - _ROUNDING:
+        return math.copysign(1.0, rho), 0.0
+    return rho, t_two_sided_p(rho * math.sqrt((n - 2) / (1 - rho**2)), n - 2)
+
+
+def kendall_tau(x: Values, y: Values) -> float:
+    """Kendall's τ-b: agreement of two orders, 1 the same, -1 reversed, with ties accounted for."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    upper = np.triu_indices(a.size, 1)
+    sign_a = np.sign(a[:, None] - a[None, :])[upper]
+    sign_b = np.sign(b[:, None] - b[None, :])[upper]
+    scale = math.sqrt(float((sign_a**2).sum() * (sign_b**2).sum()))
+    return float(sign_a @ sign_b) / scale if scale > 0 else math.nan
+
+
+def linear_fit(x: Values, y: Values) -> Fit:
+    """Least-squares line with R² and the p of its slope; Spearman beside it. NaN where n or the spread is too small."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    n = int(a.size)
+    nan = math.nan
+    x_mean = float(a.mean()) if n else nan
+    x_spread = float(((a - x_mean) ** 2).sum())
+    if n < 2 or np.ptp(a) <= _ROUNDING * float(np.abs(a).max()):
+        return Fit(nan, nan, nan, nan, nan, nan, n, x_mean, x_spread, nan)
+    y_centred = b - b.mean()
+    slope = float((a - x_mean) @ y_centred) / x_spread
+    residual = y_centred - slope * (a - x_mean)
+    total, left = float(y_centred @ y_centred), float(residual @ residual)
+    r2 = 1 - left / total if total > 0 else nan
+    p, residual_sd = nan, nan
+    if n >= 3:
+        residual_sd = math.sqrt(left / (n - 2))
+        error = residual_sd / math.sqrt(x_spread)
+        p = t_two_sided_p(slope / error, n - 2) if error > 0 else (0.0 if slope else nan)
+    rho, rho_p = spearman(a, b)
+    return Fit(slope, float(b.mean()) - slope * x_mean, r2, p, rho, rho_p, n, x_mean, x_spread, residual_sd)
