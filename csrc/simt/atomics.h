@@ -1,5 +1,6 @@
-// Atomics. The whole block runs on one OS thread, so a plain read-modify-write is atomic; functions of their
-// own, uninstrumented, so that the race detector sees one atomic access instead of a read and a write.
+// Atomics. The whole block runs on one OS thread, so a plain read-modify-write is atomic; functions
+// of their own, uninstrumented, so that the race detector sees one atomic access instead of a read
+// and a write.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,8 @@ constexpr bool is_atomic_integer = is_one_of<T, int, unsigned, long long, unsign
 
 template <typename T>
 T atomicAdd(T* address, rf::simt::operand<T> value) {
-  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, float, double>, "no atomicAdd for this type");
+  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, float, double>,
+                "no atomicAdd for this type");
   return rf::simt::read_modify_write(address, [=](T old) -> T {
     if constexpr (std::is_same_v<T, int>) {
       return static_cast<int>(static_cast<unsigned>(old) + static_cast<unsigned>(value));  // wraps
@@ -47,8 +49,9 @@ T atomicAdd(T* address, rf::simt::operand<T> value) {
 template <typename T>
 T atomicSub(T* address, rf::simt::operand<T> value) {
   static_assert(rf::simt::is_one_of<T, int, unsigned>, "no atomicSub for this type");
-  return rf::simt::read_modify_write(
-      address, [=](T old) { return static_cast<T>(static_cast<unsigned>(old) - static_cast<unsigned>(value)); });
+  return rf::simt::read_modify_write(address, [=](T old) {
+    return static_cast<T>(static_cast<unsigned>(old) - static_cast<unsigned>(value));
+  });
 }
 template <typename T>
 T atomicMin(T* address, rf::simt::operand<T> value) {
@@ -77,16 +80,19 @@ T atomicXor(T* address, rf::simt::operand<T> value) {
 }
 template <typename T>
 T atomicExch(T* address, rf::simt::operand<T> value) {
-  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, float>, "no atomicExch for this type");
+  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, float>,
+                "no atomicExch for this type");
   return rf::simt::read_modify_write(address, [=](T) { return value; });
 }
 template <typename T>
 T atomicCAS(T* address, rf::simt::operand<T> compare, rf::simt::operand<T> value) {
-  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, unsigned short>, "no atomicCAS for this type");
+  static_assert(rf::simt::is_one_of<T, int, unsigned, unsigned long long, unsigned short>,
+                "no atomicCAS for this type");
   return rf::simt::read_modify_write(address, [=](T old) { return old == compare ? value : old; });
 }
 inline unsigned atomicInc(unsigned* address, unsigned limit) {
-  return rf::simt::read_modify_write(address, [=](unsigned old) { return old >= limit ? 0u : old + 1u; });
+  return rf::simt::read_modify_write(address,
+                                     [=](unsigned old) { return old >= limit ? 0u : old + 1u; });
 }
 inline unsigned atomicDec(unsigned* address, unsigned limit) {
   return rf::simt::read_modify_write(

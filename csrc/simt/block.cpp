@@ -9,6 +9,9 @@
 #include "sanitizer.h"
 #include "shared.h"
 
+// simt.h declares these const: no kernel may change them, and to a kernel they never change. (They
+// do between threads, but a thread only ever sees its own.) So compilers may keep them in
+// registers.
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
@@ -21,7 +24,7 @@ namespace {
 StackPool stacks;
 const Launch* launch = nullptr;
 bool failed = false;
-char failure_text[400];
+char failure_text[320];  // and the context of it in rf::error_buffer()
 const void* failing_code;
 
 // The OS thread's own context, while a block runs.
@@ -84,7 +87,7 @@ void switch_to(void** save, void** save_sanitizer, Thread* next) {
 
 // Nobody can run and not everybody is done: count who waits where.
 [[noreturn]] void fail_deadlock() {
-  char text[300];
+  char text[240];
   size_t used = 0;
   bool counted[kMaxThreads] = {};
   bool barrier = false;
@@ -100,19 +103,20 @@ void switch_to(void** save, void** save_sanitizer, Thread* next) {
       ++same;
     }
     if (used + 100 < sizeof(text)) {
-      used += static_cast<size_t>(snprintf(text + used, sizeof(text) - used, "%s%d of %d wait in %s (%.40s:%d)",
-                                           used > 0 ? ", " : "", same, block.size, op_name(a.op),
-                                           base_name(a.file), a.line));
+      used += static_cast<size_t>(snprintf(
+          text + used, sizeof(text) - used, "%s%d of %d wait in %s (%.40s:%d)",
+          used > 0 ? ", " : "", same, block.size, op_name(a.op), base_name(a.file), a.line));
     }
   }
   if (block.exited > 0) {
     snprintf(text + used, sizeof(text) - used, ", %d have exited", block.exited);
   }
-  fail_launch("%s that not all its threads reach: %s", barrier ? "barrier" : "warp collective", text);
+  fail_launch("%s that not all its threads reach: %s", barrier ? "barrier" : "warp collective",
+              text);
 }
 
-// Runs threads on this fiber's stack, one after the other, until one waits: then that one keeps the stack.
-// Kernels without barriers so never switch.
+// Runs threads on this fiber's stack, one after the other, until one waits: then that one keeps the
+// stack. Kernels without barriers so never switch.
 void fiber_main() {
   finish_switch(nullptr, main_sanitizer.top == nullptr ? &main_sanitizer : nullptr);
   for (;;) {
@@ -134,7 +138,8 @@ void fiber_main() {
       self->stack = stack;
       fail_deadlock();
     }
-    // This stack is free from here on, although we still stand on it: nothing else runs before the switch.
+    // This stack is free from here on, although we still stand on it: nothing else runs before the
+    // switch.
     stacks.release(stack);
     if (next == nullptr) switch_to_main();
     void* never;
@@ -165,11 +170,11 @@ const char* base_name(const char* path) {
 
 const char* op_name(Op op) {
   static const char* const names[] = {
-      "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count",
-      "__syncwarp", "__ballot_sync", "__any_sync", "__all_sync",
-      "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync",
-      "__reduce_add_sync", "__reduce_min_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_max_sync",
-      "__reduce_and_sync", "__reduce_or_sync", "__reduce_xor_sync"};
+      "__syncthreads",     "__syncthreads_or",  "__syncthreads_and", "__syncthreads_count",
+      "__syncwarp",        "__ballot_sync",     "__any_sync",        "__all_sync",
+      "__shfl_sync",       "__shfl_up_sync",    "__shfl_down_sync",  "__shfl_xor_sync",
+      "__reduce_add_sync", "__reduce_min_sync", "__reduce_min_sync", "__reduce_max_sync",
+      "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync",  "__reduce_xor_sync"};
   return names[static_cast<int>(op)];
 }
 
@@ -211,11 +216,14 @@ int block_barrier(Op op, bool predicate, const char* file, int line) {
     for (int i = 0; i < block.size; ++i) {
       Thread& other = block.threads[i];
       if (&other == block.current) continue;
-      if (other.op != op || other.line != line || strcmp(other.file, file) != 0) {
-        fail_launch("barrier that not all its threads reach: this thread is in %s (%.60s:%d), thread (%u, %u, %u) "
-                    "in %s (%.60s:%d)",
-                    op_name(op), base_name(file), line, other.index.x, other.index.y, other.index.z,
-                    op_name(other.op), base_name(other.file), other.line);
+      if (other.op != op || other.line != line ||
+          (other.file != file && strcmp(other.file, file) != 0)) {
+        fail_launch(
+            "barrier that not all its threads reach: this thread is in %s (%.60s:%d), thread (%u, "
+            "%u, %u) "
+            "in %s (%.60s:%d)",
+            op_name(op), base_name(file), line, other.index.x, other.index.y, other.index.z,
+            op_name(other.op), base_name(other.file), other.line);
       }
       other.wait = Wait::kRunnable;
     }
@@ -268,7 +276,8 @@ bool run_block(const Launch& config, uint3 index, uint64_t order_seed) {
   main_sanitizer = {};
   switch_to(&main_context, &main_sanitizer_stack, dequeue());
   if (failed) {
-    // Whoever waited is abandoned; the stacks are used again, and nothing may still be poisoned on them.
+    // Whoever waited is abandoned; the stacks are used again, and nothing may still be poisoned on
+    // them.
     for (int i = 0; i < block.size; ++i) {
       Thread& thread = block.threads[i];
       if (thread.stack == nullptr) continue;

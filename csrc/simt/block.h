@@ -1,5 +1,6 @@
-// The block scheduler: threads of a block as fibers on the calling OS thread, run in seeded random order until
-// they wait or exit. One launch runs at a time in a process (launch.cpp holds a lock), so state is global.
+// The block scheduler: threads of a block as fibers on the calling OS thread, run in seeded random
+// order until they wait or exit. One launch runs at a time in a process (launch.cpp holds a lock),
+// so state is global.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +18,26 @@ enum class Wait : uint8_t { kRunnable, kBarrier, kWarp, kExited };
 
 // What a waiting thread waits in: the name for messages is op_name().
 enum class Op : uint8_t {
-  kSyncthreads, kSyncthreadsOr, kSyncthreadsAnd, kSyncthreadsCount,
-  kSyncwarp, kBallot, kAny, kAll, kShfl, kShflUp, kShflDown, kShflXor,
-  kReduceAdd, kReduceMin, kReduceMinUnsigned, kReduceMax, kReduceMaxUnsigned,
-  kReduceAnd, kReduceOr, kReduceXor,
+  kSyncthreads,
+  kSyncthreadsOr,
+  kSyncthreadsAnd,
+  kSyncthreadsCount,
+  kSyncwarp,
+  kBallot,
+  kAny,
+  kAll,
+  kShfl,
+  kShflUp,
+  kShflDown,
+  kShflXor,
+  kReduceAdd,
+  kReduceMin,
+  kReduceMinUnsigned,
+  kReduceMax,
+  kReduceMaxUnsigned,
+  kReduceAnd,
+  kReduceOr,
+  kReduceXor,
 };
 const char* op_name(Op op);
 
@@ -43,7 +60,7 @@ struct Thread {
 };
 
 struct Warp {
-  uint32_t exists;   // lanes that the block has
+  uint32_t exists;  // lanes that the block has
   uint32_t exited;
   uint32_t waiting;  // lanes in a collective
   uint32_t epoch;    // completed collectives, for the race detector
@@ -53,14 +70,14 @@ struct Block {
   Thread threads[kMaxThreads];
   Warp warps[kMaxThreads / kWarpSize];
   Thread* current;
-  int size;    // threads
+  int size;  // threads
   int exited;
   uint32_t epoch;        // completed barriers of this process, one more for every block
   uint32_t first_epoch;  // of this block
   // The barrier threads are arriving at.
   int arrived;
-  int votes;       // of them with a true predicate
-  int vote_result; // of the last completed barrier
+  int votes;        // of them with a true predicate
+  int vote_result;  // of the last completed barrier
 };
 extern Block block;
 

@@ -1,11 +1,13 @@
-// The judge of every access to shared memory, through whatever pointer (instrumentation.cpp reports them). An
-// access is wrong when it
+// The judge of every access to shared memory, through whatever pointer (instrumentation.cpp reports
+// them). An access is wrong when it
 //   - is outside every array of the block,
 //   - reads what no thread of the block has written,
-//   - conflicts with an access of another thread that no barrier (or, in a warp, collective) separates from it.
+//   - conflicts with an access of another thread that no barrier (or, in a warp, collective)
+//   separates from it.
 #include "checks.h"
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "block.h"
@@ -17,8 +19,8 @@ namespace {
 
 enum Readers : uint8_t { kOneThread, kOneWarp, kManyWarps };
 
-// Who touched a byte of shared memory last. Epochs only grow (block.h), so an entry of an earlier block is old by
-// itself and nothing is ever cleared.
+// Who touched a byte of shared memory last. Epochs only grow (block.h), so an entry of an earlier
+// block is old by itself and nothing is ever cleared.
 struct Cell {
   uint32_t write_epoch;
   uint32_t write_warp_epoch;
@@ -31,8 +33,8 @@ struct Cell {
 };
 Cell cells[kArenaBytes];
 
-// Writing what is already there is no race. The check comes before the store, so a conflicting store is
-// remembered here and judged at the thread's next check, when it has happened.
+// Writing what is already there is no race. The check comes before the store, so a conflicting
+// store is remembered here and judged at the thread's next check, when it has happened.
 struct PendingWrite {
   size_t bytes = 0;  // 0: none
   size_t offset;
@@ -42,11 +44,16 @@ struct PendingWrite {
   const void* code;
 } pending;
 
-[[noreturn]] void fail_race(const char* does, size_t offset, int other, const char* did, const void* code) {
+[[noreturn]] void fail_race(const char* does, size_t offset, int other, const char* did,
+                            const void* code) {
   set_failure_code(code);
   const uint3 who = block.threads[other].index;
-  fail_launch("race: this thread %s %s, which thread (%u, %u, %u) %s without a barrier in between", does,
-              describe_shared(offset), who.x, who.y, who.z, did);
+  char name[64] =
+      "other threads";  // only the last of several readers is known, and may be this thread
+  if (other != block.current->id)
+    snprintf(name, sizeof(name), "thread (%u, %u, %u)", who.x, who.y, who.z);
+  fail_launch("race: this thread %s %s, which %s %s without a barrier in between", does,
+              describe_shared(offset), name, did);
 }
 
 // Of two threads in one block and one barrier epoch: only a warp collective can order them.
@@ -54,14 +61,16 @@ bool ordered_in_warp(int other, uint32_t other_warp_epoch, int self, uint32_t wa
   return other / kWarpSize == self / kWarpSize && other_warp_epoch < warp_epoch;
 }
 
-void check_read(Cell& cell, size_t offset, int self, uint32_t epoch, uint32_t warp_epoch, const void* code) {
+void check_read(Cell& cell, size_t offset, int self, uint32_t epoch, uint32_t warp_epoch,
+                const void* code) {
   if (cell.read_epoch == epoch && cell.read_warp_epoch == warp_epoch && cell.reader == self &&
       cell.readers == kOneThread) {
     return;
   }
   if (cell.write_epoch < block.first_epoch) {
     set_failure_code(code);
-    fail_launch("this thread reads %s, which no thread of the block has written", describe_shared(offset));
+    fail_launch("this thread reads %s, which no thread of the block has written",
+                describe_shared(offset));
   }
   if (cell.write_epoch == epoch && cell.writer != self &&
       !ordered_in_warp(cell.writer, cell.write_warp_epoch, self, warp_epoch)) {
@@ -72,7 +81,8 @@ void check_read(Cell& cell, size_t offset, int self, uint32_t epoch, uint32_t wa
   } else if (cell.readers == kManyWarps || cell.reader / kWarpSize != self / kWarpSize) {
     cell.readers = kManyWarps;
   } else if (cell.read_warp_epoch < warp_epoch) {
-    cell.readers = kOneThread;  // earlier readers of this warp are ordered before anything it does now
+    cell.readers =
+        kOneThread;  // earlier readers of this warp are ordered before anything it does now
   } else if (cell.reader != self) {
     cell.readers = kOneWarp;
   }
@@ -82,14 +92,16 @@ void check_read(Cell& cell, size_t offset, int self, uint32_t epoch, uint32_t wa
 }
 
 // The thread whose access conflicts with a write by `self`, or -1.
-int conflict_with_write(const Cell& cell, int self, uint32_t epoch, uint32_t warp_epoch, bool atomic, bool* wrote) {
+int conflict_with_write(const Cell& cell, int self, uint32_t epoch, uint32_t warp_epoch,
+                        bool atomic, bool* wrote) {
   if (cell.write_epoch == epoch && cell.writer != self && !(atomic && cell.atomic_write) &&
       !ordered_in_warp(cell.writer, cell.write_warp_epoch, self, warp_epoch)) {
     *wrote = true;
     return cell.writer;
   }
   if (cell.read_epoch == epoch && !(cell.readers == kOneThread && cell.reader == self) &&
-      (cell.readers == kManyWarps || !ordered_in_warp(cell.reader, cell.read_warp_epoch, self, warp_epoch))) {
+      (cell.readers == kManyWarps ||
+       !ordered_in_warp(cell.reader, cell.read_warp_epoch, self, warp_epoch))) {
     *wrote = false;
     return cell.reader;
   }
@@ -104,7 +116,8 @@ void check_write(size_t offset, size_t bytes, bool atomic, const void* code) {
     bool wrote = false;
     const int other = conflict_with_write(cell, self, epoch, warp_epoch, atomic, &wrote);
     if (other >= 0 && (atomic || bytes > sizeof(pending.before))) {
-      fail_race(atomic ? "atomically changes" : "writes", offset + i, other, wrote ? "wrote" : "read", code);
+      fail_race(atomic ? "atomically changes" : "writes", offset + i, other,
+                wrote ? "wrote" : "read", code);
     }
     if (other >= 0 && pending.bytes == 0) {
       pending.bytes = bytes;
@@ -128,13 +141,14 @@ void check_shared(size_t offset, size_t bytes, Access access, const void* code) 
   flush_pending_race_check();
   if (!is_allocated(offset, bytes)) {
     set_failure_code(code);
-    fail_launch("out-of-range %s of shared memory: byte(s) at %s", access == Access::kRead ? "load" : "store",
-                describe_shared(offset));
+    fail_launch("out-of-range %s of shared memory: byte(s) at %s",
+                access == Access::kRead ? "load" : "store", describe_shared(offset));
   }
   if (access == Access::kRead) {
     const int self = block.current->id;
     const uint32_t warp_epoch = block.warps[self / kWarpSize].epoch;
-    for (size_t i = 0; i < bytes; ++i) check_read(cells[offset + i], offset + i, self, block.epoch, warp_epoch, code);
+    for (size_t i = 0; i < bytes; ++i)
+      check_read(cells[offset + i], offset + i, self, block.epoch, warp_epoch, code);
     return;
   }
   if (access == Access::kAtomic && cells[offset].write_epoch < block.first_epoch) {
@@ -149,7 +163,9 @@ void flush_pending_race_check() {
   if (pending.bytes == 0) return;
   const bool changed = memcmp(pending.before, arena + pending.offset, pending.bytes) != 0;
   pending.bytes = 0;
-  if (changed) fail_race("writes", pending.offset, pending.other, pending.other_wrote ? "wrote" : "read", pending.code);
+  if (changed)
+    fail_race("writes", pending.offset, pending.other, pending.other_wrote ? "wrote" : "read",
+              pending.code);
 }
 
 void drop_pending_race_check() { pending.bytes = 0; }

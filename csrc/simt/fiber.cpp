@@ -17,8 +17,9 @@ namespace rf::simt {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kStackBytes = 512 * 1024;  // AddressSanitizer puts redzones around every local array
+#ifdef RF_SIMT_ASAN
+constexpr size_t kStackBytes =
+    512 * 1024;  // AddressSanitizer puts redzones around every local array
 #else
 constexpr size_t kStackBytes = 128 * 1024;
 #endif
@@ -124,7 +125,8 @@ rf_simt_switch:
 )");
 
 void* prepare_fiber(const Stack& stack, FiberEntry entry) {
-  char* top = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(stack.top) & ~uintptr_t{15}) - 160;
+  char* top =
+      reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(stack.top) & ~uintptr_t{15}) - 160;
   memset(top, 0, 160);
   memcpy(top + 88, &entry, sizeof(entry));  // x30: where `ret` goes
   return top;
@@ -142,7 +144,8 @@ extern "C" void rf_simt_switch(void** save, void* resume) {
 
 void* prepare_fiber(const Stack& stack, FiberEntry entry) {
   const size_t bytes = (sizeof(ucontext_t) + 63) & ~size_t{63};
-  char* top = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(stack.top) & ~uintptr_t{63}) - bytes;
+  char* top =
+      reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(stack.top) & ~uintptr_t{63}) - bytes;
   ucontext_t* context = new (top) ucontext_t;
   getcontext(context);
   context->uc_stack.ss_sp = stack.bottom;

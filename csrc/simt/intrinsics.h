@@ -1,4 +1,5 @@
-// Device functions that are arithmetic: bit manipulation, casts, rounding-mode arithmetic, cached loads.
+// Device functions that are arithmetic: bit manipulation, casts, rounding-mode arithmetic, cached
+// loads.
 #pragma once
 
 #include <math.h>
@@ -8,11 +9,14 @@
 #include <cstring>
 #include <type_traits>
 
-// ---- bits -----------------------------------------------------------------------------------------------
+// ---- bits
+// -----------------------------------------------------------------------------------------------
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 
@@ -27,7 +31,8 @@ inline unsigned long long __brevll(unsigned long long x) {
          __brev(static_cast<unsigned>(x >> 32));
 }
 
-// Bytes of the 64-bit y:x, each picked by a nibble of s; bit 3 of the nibble copies the byte's sign bit.
+// Bytes of the 64-bit y:x, each picked by a nibble of s; bit 3 of the nibble copies the byte's sign
+// bit.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
   const uint64_t bytes = (static_cast<uint64_t>(y) << 32) | x;
   unsigned result = 0;
@@ -46,13 +51,16 @@ inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) {
 inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
   return static_cast<unsigned>(((static_cast<uint64_t>(hi) << 32) | lo) >> (shift & 31u));
 }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32);
+}
 inline int __mulhi(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) * b) >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 
-// ---- reinterpretation -----------------------------------------------------------------------------------
+// ---- reinterpretation
+// -----------------------------------------------------------------------------------
 namespace rf::simt {
 template <typename To, typename From>
 To bit_cast(From from) {
@@ -76,7 +84,8 @@ inline double __hiloint2double(int hi, int lo) {
                                     static_cast<uint32_t>(lo));
 }
 
-// ---- conversions: _rn to nearest even, _rz towards zero, _rd down, _ru up -----------------------------------
+// ---- conversions: _rn to nearest even, _rz towards zero, _rd down, _ru up
+// -----------------------------------
 inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 inline int __float2int_rz(float x) { return static_cast<int>(x); }
 inline int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
@@ -88,7 +97,8 @@ inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline float __double2float_rn(double x) { return static_cast<float>(x); }
 inline int __double2int_rn(double x) { return static_cast<int>(rint(x)); }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------
+// ---- arithmetic
+// -----------------------------------------------------------------------------------------
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
@@ -105,7 +115,9 @@ inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
-inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }  // NaN becomes 0
+inline float __saturatef(float x) {
+  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+}               // NaN becomes 0
 #ifndef __expf  // glibc keeps some of these names for itself
 inline float rf_simt_expf(float x) { return expf(x); }
 inline float rf_simt_logf(float x) { return logf(x); }
@@ -116,7 +128,8 @@ inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f);
 inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 
 // CUDA's global min and max: mixed types convert as arithmetic does, NaN loses against a number.
-template <typename A, typename B, typename = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+template <typename A, typename B,
+          typename = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
   const T x = static_cast<T>(a), y = static_cast<T>(b);
@@ -126,7 +139,8 @@ constexpr std::common_type_t<A, B> min(A a, B b) {
     return y < x ? y : x;
   }
 }
-template <typename A, typename B, typename = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+template <typename A, typename B,
+          typename = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
   const T x = static_cast<T>(a), y = static_cast<T>(b);
@@ -137,7 +151,8 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
   }
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------
+// ---- memory
+// ---------------------------------------------------------------------------------------------
 template <typename T>
 T __ldg(const T* p) {
   return *p;

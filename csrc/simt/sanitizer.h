@@ -1,15 +1,8 @@
-// AddressSanitizer must know which stack is in use and which memory is off limits; nothing without it.
+// AddressSanitizer must know which stack is in use and which memory is off limits. Nothing outside
+// of the _simt_asan module, which defines RF_SIMT_ASAN.
 #pragma once
 
 #include <cstddef>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define RF_SIMT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RF_SIMT_ASAN 1
-#endif
-#endif
 
 #ifdef RF_SIMT_ASAN
 #include <sanitizer/asan_interface.h>

@@ -1,31 +1,19 @@
-// Correct kernels: each launch must succeed, and give what the host computes.
+// Whole kernels of the usual kinds: each launch must succeed, and give what the host computes.
 #include "selftest.h"
 
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "common/dtype.h"
 #include "common/launch.h"
-#include "selftest_bugs.h"
+#include "selftest_list.h"
 
 namespace rf::simt {
 
 namespace {
 
-constexpr unsigned kFull = 0xffffffffu;
-
-rf_status expect(bool right, const char* what) {
-  return right ? RF_OK : fail(RF_INTERNAL_ERROR, "wrong result: %s", what);
-}
-
-// Runs the launch, then the comparison.
-template <typename Check>
-rf_status then(rf_status status, const char* what, Check check) {
-  return status != RF_OK ? status : expect(check(), what);
-}
-
-// ---- sum of a block by a tree in shared memory ----------------------------------------------------------
+// ---- sum of a block by a tree in shared memory
+// ----------------------------------------------------------
 template <int kThreads>
 __global__ void block_reduce_kernel(const float* __restrict__ in, float* __restrict__ out) {
   RF_SHARED(float, partial, [kThreads]);
@@ -43,11 +31,12 @@ __global__ void block_reduce_kernel(const float* __restrict__ in, float* __restr
 rf_status block_reduce() {
   std::vector<float> in(4 * 256), out(4), expected(4);
   for (size_t i = 0; i < in.size(); ++i) expected[i / 256] += in[i] = static_cast<float>(i % 97);
-  return then(launch(block_reduce_kernel<256>, 4, 256, 0, nullptr, in.data(), out.data()), "block sum",
-              [&] { return out == expected; });
+  return then(launch(block_reduce_kernel<256>, 4, 256, 0, nullptr, in.data(), out.data()),
+              "block sum", [&] { return out == expected; });
 }
 
-// ---- the same by shuffles, with one value per warp in shared memory -------------------------------------
+// ---- the same by shuffles, with one value per warp in shared memory
+// -------------------------------------
 template <typename T>
 __device__ __forceinline__ T warp_sum(T v) {
   for (int delta = 16; delta > 0; delta /= 2) v += __shfl_down_sync(kFull, v, delta);
@@ -79,7 +68,8 @@ rf_status warp_reduce() {
               [&] { return out == std::vector<T>(256, expected); });
 }
 
-// ---- histogram: shared atomics, then global ones --------------------------------------------------------
+// ---- histogram: shared atomics, then global ones
+// --------------------------------------------------------
 __global__ void histogram_kernel(const unsigned char* in, int n, unsigned* bins) {
   RF_SHARED(unsigned, local, [64]);
   for (int i = threadIdx.x; i < 64; i += blockDim.x) local[i] = 0;
@@ -94,12 +84,14 @@ __global__ void histogram_kernel(const unsigned char* in, int n, unsigned* bins)
 rf_status histogram() {
   std::vector<unsigned char> in(5000);
   std::vector<unsigned> bins(64), expected(64);
-  for (size_t i = 0; i < in.size(); ++i) ++expected[(in[i] = static_cast<unsigned char>(i * i)) % 64];
-  return then(launch(histogram_kernel, 3, 128, 0, nullptr, in.data(), 5000, bins.data()), "histogram",
-              [&] { return bins == expected; });
+  for (size_t i = 0; i < in.size(); ++i)
+    ++expected[(in[i] = static_cast<unsigned char>(i * i)) % 64];
+  return then(launch(histogram_kernel, 3, 128, 0, nullptr, in.data(), 5000, bins.data()),
+              "histogram", [&] { return bins == expected; });
 }
 
-// ---- transposed tile, with the tile passed to device functions in the ways kernels do ------------------------
+// ---- transposed tile, with the tile passed to device functions in the ways kernels do
+// ------------------------
 constexpr int kTile = 16;
 
 __device__ void put(float* row, int x, float v) { row[x] = v; }
@@ -121,11 +113,13 @@ rf_status transpose() {
   std::vector<float> in(h * w), out(h * w), expected(h * w);
   for (int i = 0; i < h * w; ++i) expected[i % w * h + i / w] = in[i] = static_cast<float>(i);
   const dim3 grid((w + kTile - 1) / kTile, (h + kTile - 1) / kTile);
-  return then(launch(transpose_kernel, grid, dim3(kTile, kTile), 0, nullptr, in.data(), out.data(), h, w),
-              "transposed tile", [&] { return out == expected; });
+  return then(
+      launch(transpose_kernel, grid, dim3(kTile, kTile), 0, nullptr, in.data(), out.data(), h, w),
+      "transposed tile", [&] { return out == expected; });
 }
 
-// ---- 3-D grid of 3-D blocks: every cell is visited once -------------------------------------------------------
+// ---- 3-D grid of 3-D blocks: every cell is visited once
+// -------------------------------------------------------
 __global__ void grid_3d_kernel(int* visits) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
             z = blockIdx.z * blockDim.z + threadIdx.z;
@@ -145,7 +139,8 @@ rf_status grid_3d() {
               [&] { return visits == expected; });
 }
 
-// ---- dynamic shared memory, more than 48 KB of it --------------------------------------------------------
+// ---- dynamic shared memory, more than 48 KB of it
+// --------------------------------------------------------
 __global__ void dynamic_shared_kernel(const double* in, double* out, int n) {
   RF_DYNAMIC_SHARED(double, row);
   for (int i = threadIdx.x; i < n; i += blockDim.x) row[i] = in[i];
@@ -159,17 +154,13 @@ rf_status dynamic_shared_memory() {
   for (int i = 0; i < n; ++i) expected[n - 1 - i] = in[i] = i;
   rf_status status = allow_dynamic_shared(dynamic_shared_kernel, n * sizeof(double));
   if (status == RF_OK) {
-    status = launch(dynamic_shared_kernel, 1, 96, n * sizeof(double), nullptr, in.data(), out.data(), n);
+    status =
+        launch(dynamic_shared_kernel, 1, 96, n * sizeof(double), nullptr, in.data(), out.data(), n);
   }
   return then(status, "reversed row", [&] { return out == expected; });
 }
 
-struct Test {
-  const char* name;
-  rf_status (*run)();
-};
-
-const Test kTests[] = {
+const Selftest kTests[] = {
     {"block_reduce", block_reduce},
     {"warp_reduce_float", warp_reduce<float>},
     {"warp_reduce_double", warp_reduce<double>},
@@ -182,20 +173,24 @@ const Test kTests[] = {
 
 }  // namespace
 
+SelftestList whole_kernels() { return {kTests, sizeof(kTests) / sizeof(kTests[0])}; }
+
 const char* selftest_names() {
-  static const std::string names = [] {
-    std::string all;
-    for (const Test& test : kTests) all += std::string(test.name) + " ";
-    return all + bug_names();
-  }();
+  static std::string names;
+  names.clear();
+  for (const SelftestList& list : {whole_kernels(), features(), bugs()}) {
+    for (size_t i = 0; i < list.size; ++i) names += std::string(list.tests[i].name) + " ";
+  }
   return names.c_str();
 }
 
 rf_status selftest(const char* name) {
-  for (const Test& test : kTests) {
-    if (strcmp(test.name, name) == 0) return test.run();
+  for (const SelftestList& list : {whole_kernels(), features(), bugs()}) {
+    for (size_t i = 0; i < list.size; ++i) {
+      if (strcmp(list.tests[i].name, name) == 0) return list.tests[i].run();
+    }
   }
-  return run_bug(name);
+  return fail(RF_INVALID_ARGUMENT, "no selftest is called %s", name);
 }
 
 }  // namespace rf::simt

@@ -40,8 +40,8 @@ unsigned char* allocate(const char* name, size_t bytes, size_t alignment) {
     fail_launch("%zu bytes of shared memory, of at most %zu%s", array_bytes, limit,
                 limit == kSharedBytesDefault ? " without allow_dynamic_shared" : "");
   }
-  // Aligned as its type asks and not more, as on the device: a float4 load from a float array is found out.
-  // (AddressSanitizer can only guard the start of an array at multiples of 8.)
+  // Aligned as its type asks and not more, as on the device: a float4 load from a float array is
+  // found out. (AddressSanitizer can only guard the start of an array at multiples of 8.)
 #ifdef RF_SIMT_ASAN
   const size_t step = alignment < 8 ? 8 : alignment;
 #else
@@ -89,8 +89,10 @@ void* allocate_shared(SharedSite& site) {
 }
 
 void* dynamic_shared(size_t alignment) {
-  if (alignment > 16) fail_launch("dynamic shared memory is aligned to 16 bytes, the type asks for %zu", alignment);
-  if (dynamic_address == nullptr) dynamic_address = allocate("dynamic shared memory", dynamic_size, 16);
+  if (alignment > 16)
+    fail_launch("dynamic shared memory is aligned to 16 bytes, the type asks for %zu", alignment);
+  if (dynamic_address == nullptr)
+    dynamic_address = allocate("dynamic shared memory", dynamic_size, 16);
   return dynamic_address;
 }
 
@@ -121,7 +123,8 @@ const char* end_block_memory() {
 }
 
 bool is_allocated(size_t offset, size_t bytes) {
-  return offset + bytes <= kArenaBytes && allocated[offset] != 0 && allocated[offset + bytes - 1] != 0;
+  return offset + bytes <= kArenaBytes && allocated[offset] != 0 &&
+         allocated[offset + bytes - 1] != 0;
 }
 
 const char* describe_shared(size_t offset) {
@@ -130,7 +133,9 @@ const char* describe_shared(size_t offset) {
   size_t nearest_distance = 0;
   for (const Array* array = arrays; array != arrays + array_count; ++array) {
     const size_t end = array->offset + array->bytes;
-    const size_t distance = offset < array->offset ? array->offset - offset : offset >= end ? offset - end + 1 : 0;
+    const size_t distance = offset < array->offset ? array->offset - offset
+                            : offset >= end        ? offset - end + 1
+                                                   : 0;
     if (nearest == nullptr || distance < nearest_distance) {
       nearest = array;
       nearest_distance = distance;
@@ -138,7 +143,8 @@ const char* describe_shared(size_t offset) {
   }
   if (nearest == nullptr) return "shared memory, without any array";
   snprintf(text, sizeof(text), "byte %lld of %.60s (%zu bytes)",
-           static_cast<long long>(offset) - static_cast<long long>(nearest->offset), nearest->name, nearest->bytes);
+           static_cast<long long>(offset) - static_cast<long long>(nearest->offset), nearest->name,
+           nearest->bytes);
   return text;
 }
 

@@ -1,6 +1,7 @@
-// Shared memory of the running block. Arrays live in one arena, poisoned at first use in every block, with
-// red zones between them. They are real arrays, so sizeof, decay and references work as on the device; what
-// checks them is compiled in (checks.cpp: every access and every index) or AddressSanitizer.
+// Shared memory of the running block. Arrays live in one arena, poisoned at first use in every
+// block, with red zones between them. They are real arrays, so sizeof, decay and references work as
+// on the device; what checks them is compiled in (checks.cpp: every access and every index) or
+// AddressSanitizer.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace rf::simt {
 
-constexpr size_t kSharedBytesDefault = 48 * 1024;    // what every kernel may use
-constexpr size_t kSharedBytesOptIn = 227 * 1024;     // after allow_dynamic_shared (sm_90)
+constexpr size_t kSharedBytesDefault = 48 * 1024;  // what every kernel may use
+constexpr size_t kSharedBytesOptIn = 227 * 1024;   // after allow_dynamic_shared (sm_90)
 
 // One RF_SHARED statement (of one template instantiation).
 struct SharedSite {
@@ -50,13 +51,13 @@ bool shared_limit_exceeded();
 
 }  // namespace rf::simt
 
-#define RF_SHARED(type, name, dims)                                                                    \
-  struct rf_shared_layout_##name {                                                                     \
-    type value dims;                                                                                   \
-  };                                                                                                   \
-  static ::rf::simt::SharedSite rf_shared_site_##name(#name, sizeof(rf_shared_layout_##name::value),   \
-                                                      alignof(rf_shared_layout_##name));               \
-  auto& name = *static_cast<decltype(rf_shared_layout_##name::value)*>(                                \
+#define RF_SHARED(type, name, dims)                                                     \
+  struct rf_shared_layout_##name {                                                      \
+    type value dims;                                                                    \
+  };                                                                                    \
+  static ::rf::simt::SharedSite rf_shared_site_##name(                                  \
+      #name, sizeof(rf_shared_layout_##name::value), alignof(rf_shared_layout_##name)); \
+  auto& name = *static_cast<decltype(rf_shared_layout_##name::value)*>(                 \
       ::rf::simt::shared_address(rf_shared_site_##name))
 
 #define RF_DYNAMIC_SHARED(type, name) \

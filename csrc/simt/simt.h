@@ -1,5 +1,5 @@
-// Runs CUDA kernels on the host: what csrc/common/launch.h includes instead of the CUDA runtime when RF_SIMT is
-// defined. See README.md in this folder.
+// Runs CUDA kernels on the host: what csrc/common/launch.h includes instead of the CUDA runtime
+// when RF_SIMT is defined. See README.md in this folder.
 #pragma once
 
 #include "atomics.h"
@@ -19,8 +19,8 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-extern uint3 threadIdx, blockIdx;
-extern dim3 blockDim, gridDim;
+extern const uint3 threadIdx, blockIdx;
+extern const dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 
 [[noreturn]] inline void __trap() { rf::simt::fail_launch("__trap()"); }
@@ -29,12 +29,14 @@ namespace rf {
 
 namespace simt {
 
-// A stream that knows the statement it was passed in: launches are named in messages by where they are.
+// A stream that knows the statement it was passed in: launches are named in messages by where they
+// are.
 struct StreamAt {
   rf_stream stream;
   const char* file;
   int line;
-  StreamAt(rf_stream s, const char* f = __builtin_FILE(), int l = __builtin_LINE()) : stream(s), file(f), line(l) {}
+  StreamAt(rf_stream s, const char* f = __builtin_FILE(), int l = __builtin_LINE())
+      : stream(s), file(f), line(l) {}
 };
 
 rf_status run(const Launch& launch);
@@ -44,8 +46,8 @@ rf_status allow_shared_bytes(const void* kernel, size_t bytes);
 
 // As on the device, but the kernel has run when this returns, and its mistakes are in the status.
 template <typename... Params, typename... Args>
-rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_bytes, simt::StreamAt stream,
-                 Args... args) {
+rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_bytes,
+                 simt::StreamAt stream, Args... args) {
   const auto call = [&] { kernel(static_cast<Params>(args)...); };
   simt::Launch what;
   what.run_thread = [](const void* closure) { (*static_cast<const decltype(call)*>(closure))(); };

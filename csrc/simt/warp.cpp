@@ -2,15 +2,14 @@
 
 #include "checks.h"
 
-
 namespace rf::simt {
 
 namespace {
 
 constexpr uint64_t kRubbish = 0xABABABABABABABABull;
 
-// Which lane of the warp `lane` reads in a shuffle, as PTX defines it; `lane` itself where the source would be
-// outside its segment of `width` lanes.
+// Which lane of the warp `lane` reads in a shuffle, as PTX defines it; `lane` itself where the
+// source would be outside its segment of `width` lanes.
 int source_lane(Op op, int lane, int operand, int width) {
   const int segment = lane & ~(width - 1);
   const int last = segment + width - 1;
@@ -74,7 +73,8 @@ void complete(Op op, Thread* lanes, uint32_t mask) {
       result = reduce(op, result, static_cast<uint32_t>(lanes[__builtin_ctz(rest)].value));
     }
   }
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[__builtin_ctz(rest)].result = result;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1)
+    lanes[__builtin_ctz(rest)].result = result;
 }
 
 void check_agreement(const Thread& self, const Thread* lanes, uint32_t mask) {
@@ -82,17 +82,19 @@ void check_agreement(const Thread& self, const Thread* lanes, uint32_t mask) {
     const int lane = __builtin_ctz(rest);
     const Thread& other = lanes[lane];
     if (other.op == self.op && other.mask == self.mask) continue;
-    fail_launch("warp collective that not all its lanes reach: lane %d is in %s with mask 0x%x (%.60s:%d), lane %d "
-                "in %s with mask 0x%x (%.60s:%d)",
-                self.id % kWarpSize, op_name(self.op), self.mask, base_name(self.file), self.line, lane,
-                op_name(other.op), other.mask, base_name(other.file), other.line);
+    fail_launch(
+        "warp collective that not all its lanes reach: lane %d is in %s with mask 0x%x (%.60s:%d), "
+        "lane %d "
+        "in %s with mask 0x%x (%.60s:%d)",
+        self.id % kWarpSize, op_name(self.op), self.mask, base_name(self.file), self.line, lane,
+        op_name(other.op), other.mask, base_name(other.file), other.line);
   }
 }
 
 }  // namespace
 
-uint64_t warp_collective(Op op, uint32_t mask, uint64_t value, int lane_operand, int width, const char* file,
-                         int line) {
+uint64_t warp_collective(Op op, uint32_t mask, uint64_t value, int lane_operand, int width,
+                         const char* file, int line) {
   Thread& self = *block.current;
   Warp& warp = block.warps[self.id / kWarpSize];
   Thread* lanes = &block.threads[self.id / kWarpSize * kWarpSize];
@@ -105,17 +107,17 @@ uint64_t warp_collective(Op op, uint32_t mask, uint64_t value, int lane_operand,
   self.width = width;
   self.value = value;
   if ((mask & bit) == 0) {
-    fail_launch("%s (%.60s:%d) with mask 0x%x, which does not name the calling lane %d", op_name(op), base_name(file),
-                line, mask, self.id % kWarpSize);
+    fail_launch("%s (%.60s:%d) with mask 0x%x, which does not name the calling lane %d",
+                op_name(op), base_name(file), line, mask, self.id % kWarpSize);
   }
   if (width < 1 || width > kWarpSize || (width & (width - 1)) != 0) {
-    fail_launch("%s (%.60s:%d) with width %d, which is not a power of two up to 32", op_name(op), base_name(file),
-                line, width);
+    fail_launch("%s (%.60s:%d) with width %d, which is not a power of two up to 32", op_name(op),
+                base_name(file), line, width);
   }
   const uint32_t needed = mask & warp.exists;
   if ((needed & warp.exited) != 0) {
-    fail_launch("%s (%.60s:%d) with mask 0x%x, but lanes 0x%x have exited", op_name(op), base_name(file), line, mask,
-                needed & warp.exited);
+    fail_launch("%s (%.60s:%d) with mask 0x%x, but lanes 0x%x have exited", op_name(op),
+                base_name(file), line, mask, needed & warp.exited);
   }
   warp.waiting |= bit;
   if ((warp.waiting & needed) != needed) {

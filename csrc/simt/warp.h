@@ -1,6 +1,6 @@
-// Warp collectives: shuffles, votes, reductions. Every lane named in the mask must come to the same kind of
-// collective with the same mask; a lane that has exited or waits elsewhere is an error, and a value read from a
-// lane outside the mask is rubbish (poison).
+// Warp collectives: shuffles, votes, reductions. Every lane named in the mask must come to the same
+// kind of collective with the same mask; a lane that has exited or waits elsewhere is an error, and
+// a value read from a lane outside the mask is rubbish (poison).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace rf::simt {
 
 // Waits for the other lanes; returns this lane's result.
-uint64_t warp_collective(Op op, uint32_t mask, uint64_t value, int lane_operand, int width, const char* file,
-                         int line);
+uint64_t warp_collective(Op op, uint32_t mask, uint64_t value, int lane_operand, int width,
+                         const char* file, int line);
 
 template <typename T>
 T shuffle(Op op, uint32_t mask, T value, int lane_operand, int width, const char* file, int line) {
@@ -38,11 +38,13 @@ T __shfl_sync(unsigned mask, T value, int source, int width = 32, RF_SIMT_SITE) 
 }
 template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, RF_SIMT_SITE) {
-  return rf::simt::shuffle(rf::simt::Op::kShflUp, mask, value, static_cast<int>(delta), width, file, line);
+  return rf::simt::shuffle(rf::simt::Op::kShflUp, mask, value, static_cast<int>(delta), width, file,
+                           line);
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, RF_SIMT_SITE) {
-  return rf::simt::shuffle(rf::simt::Op::kShflDown, mask, value, static_cast<int>(delta), width, file, line);
+  return rf::simt::shuffle(rf::simt::Op::kShflDown, mask, value, static_cast<int>(delta), width,
+                           file, line);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, RF_SIMT_SITE) {
@@ -57,20 +59,22 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, RF_SIMT_SITE) {
       rf::simt::warp_collective(rf::simt::Op::kBallot, mask, predicate != 0, 0, 32, file, line));
 }
 inline int __any_sync(unsigned mask, int predicate, RF_SIMT_SITE) {
-  return rf::simt::warp_collective(rf::simt::Op::kAny, mask, predicate != 0, 0, 32, file, line) != 0;
+  return rf::simt::warp_collective(rf::simt::Op::kAny, mask, predicate != 0, 0, 32, file, line) !=
+         0;
 }
 inline int __all_sync(unsigned mask, int predicate, RF_SIMT_SITE) {
-  return rf::simt::warp_collective(rf::simt::Op::kAll, mask, predicate != 0, 0, 32, file, line) != 0;
+  return rf::simt::warp_collective(rf::simt::Op::kAll, mask, predicate != 0, 0, 32, file, line) !=
+         0;
 }
 
-// Hardware promises nothing about who is converged, so only the calling lane counts: code that relies on more
-// is wrong on some GPU.
+// Hardware promises nothing about who is converged, so only the calling lane counts: code that
+// relies on more is wrong on some GPU.
 inline unsigned __activemask() { return 1u << rf::simt::lane_id(); }
 
-#define RF_SIMT_REDUCE(name, type, op)                                                                       \
-  inline type name(unsigned mask, type value, RF_SIMT_SITE) {                                                \
-    return static_cast<type>(rf::simt::warp_collective(rf::simt::Op::op, mask, static_cast<uint32_t>(value), \
-                                                       0, 32, file, line));                                  \
+#define RF_SIMT_REDUCE(name, type, op)                                             \
+  inline type name(unsigned mask, type value, RF_SIMT_SITE) {                      \
+    return static_cast<type>(rf::simt::warp_collective(                            \
+        rf::simt::Op::op, mask, static_cast<uint32_t>(value), 0, 32, file, line)); \
   }
 RF_SIMT_REDUCE(__reduce_add_sync, unsigned, kReduceAdd)
 RF_SIMT_REDUCE(__reduce_add_sync, int, kReduceAdd)

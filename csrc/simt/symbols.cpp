@@ -1,10 +1,9 @@
-// Kernels are local symbols (anonymous namespaces), which dladdr does not know: they are looked up in the symbol
-// table of the module's file. Slow, but only done to word an error.
-#include "kernel_name.h"
+// Kernels are local symbols (anonymous namespaces), which dladdr does not know: they are looked up
+// in the symbol table of the module's file. Slow, but only done to word an error.
+#include "symbols.h"
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -61,7 +60,8 @@ std::string readable(const std::string& symbol) {
   std::string name = demangled;
   free(demangled);
   const std::string anonymous = "(anonymous namespace)::";
-  for (size_t at; (at = name.find(anonymous)) != std::string::npos;) name.erase(at, anonymous.size());
+  for (size_t at; (at = name.find(anonymous)) != std::string::npos;)
+    name.erase(at, anonymous.size());
   if (name.rfind("void ", 0) == 0) name.erase(0, 5);
   int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -75,18 +75,36 @@ std::string readable(const std::string& symbol) {
 
 }  // namespace
 
-const char* kernel_name(const void* kernel, char* text, size_t text_bytes) {
-  std::string name;
+std::string kernel_name(const void* kernel) {
 #if defined(__linux__) && defined(__LP64__)
-  name = find_symbol(kernel);
-  if (!name.empty()) name = readable(name);
+  const std::string symbol = find_symbol(kernel);
+  if (!symbol.empty()) return readable(symbol);
 #endif
-  if (name.empty()) {
-    snprintf(text, text_bytes, "at %p", kernel);
-  } else {
-    snprintf(text, text_bytes, "%s", name.c_str());
-  }
+  char text[40];
+  snprintf(text, sizeof(text), "at %p", kernel);
   return text;
+}
+
+std::string source_line([[maybe_unused]] const void* code) {
+#if defined(__linux__) && defined(__LP64__)
+  Dl_info module;
+  if (code == nullptr || dladdr(code, &module) == 0) return "";
+  const long offset =
+      static_cast<const char*>(code) - static_cast<const char*>(module.dli_fbase) - 1;
+  char command[600], line[600] = "";
+  snprintf(command, sizeof(command), "addr2line -e '%s' 0x%lx 2>/dev/null", module.dli_fname,
+           offset);
+  FILE* pipe = popen(command, "r");
+  if (pipe == nullptr) return "";
+  const bool found = fgets(line, sizeof(line), pipe) != nullptr;
+  pclose(pipe);
+  std::string text = found ? line : "";
+  text = text.substr(0, text.find_first_of(" \n"));
+  text = text.substr(text.rfind('/') + 1);
+  return text.empty() || text[0] == '?' ? "" : text;
+#else
+  return "";
+#endif
 }
 
 }  // namespace rf::simt
