@@ -54,7 +54,9 @@ inline bool is_default(const Weights& w) {
 
 // Damping of the Jacobi smoother from the symbol s of D^-1 O on frequencies that a coarse grid cannot see:
 // omega = 2 / (2 - s_min - s_max), kept below 1.8 / (1 - s_min) where directions decouple. Default: 1.
-inline double jacobi_damping(const Weights& w) {
+// A line of pixels (one edge weight only is left) has no frequencies across it.
+inline double jacobi_damping(const Weights& w, bool line) {
+  if (line) return 2.0 / 3;
   constexpr int kSamples = 32;
   constexpr double kPi = 3.14159265358979323846;
   const double sum = w.edge_x + w.edge_y + w.diag_main + w.diag_anti;
@@ -84,9 +86,11 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   base.diag_anti = weights[2] * unit;
   base.edge_x = weights[3] * unit;
   Weights raw{weights[3], weights[1], weights[0], weights[2]};
-  plan.custom = !is_default(raw);
+  const bool line = h == 1 || w == 1;
+  plan.custom = !is_default(raw) || line;
   if (!plan.custom) base = Weights{};
-  plan.centre = plan.custom ? 1 / jacobi_damping(base) - 1 : 0;
+  if (line) base = h == 1 ? Weights{weights[3] > 0 ? 6.0 : 0.0, 0, 0, 0} : Weights{0, weights[1] > 0 ? 6.0 : 0.0, 0, 0};
+  plan.centre = plan.custom ? 1 / jacobi_damping(base, line) - 1 : 0;
   plan.stop_factor = plan.custom ? 0.1 : 0.5;
   const bool x = base.edge_x > 0, y = base.edge_y > 0, diagonal = base.diag_main > 0 || base.diag_anti > 0;
   plan.connected = w == 1 ? (h == 1 || y) : h == 1 ? x : (x && y) || ((x || y) && diagonal);

@@ -8,6 +8,9 @@
 
 #include <cstdint>
 #include <cstring>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
@@ -54,9 +57,19 @@ RF_INLINE V<Real> splat(Real s) {
 }
 template <typename Real>
 RF_INLINE M<Real> load_mask(const int8_t* p) {
+#ifdef __AVX2__  // GCC takes the portable form apart, byte by byte
+  if constexpr (sizeof(Real) == 4) {
+    return reinterpret_cast<M<Real>>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  } else {
+    int32_t four;
+    memcpy(&four, p, 4);
+    return reinterpret_cast<M<Real>>(_mm256_cvtepi8_epi64(_mm_cvtsi32_si128(four)));
+  }
+#else
   typename VecOf<Real>::B b;
   memcpy(&b, p, sizeof(b));
   return __builtin_convertvector(b, M<Real>);
+#endif
 }
 template <typename Real>
 RF_INLINE V<Real> keep(M<Real> m, V<Real> v) {  // v where m, else +0
