@@ -88,13 +88,17 @@ def test_info_as_text_and_json() -> None:
 
 
 def test_info_needs_neither_torch_nor_typer() -> None:
-    code = BLOCK_TORCH + "sys.modules['typer'] = None; sys.argv = ['roarfast', 'info']\nimport roarfast.cli as c; c.main()"
+    code = (
+        BLOCK_TORCH + "sys.modules['typer'] = None; sys.argv = ['roarfast', 'info']\nimport roarfast.cli as c; c.main()"
+    )
     result = python(code)
     assert result.returncode == 0 and "SIMD" in result.stdout, result.stderr
 
 
 def test_other_commands_without_typer_say_what_to_install() -> None:
-    code = "import sys; sys.modules['typer'] = None; sys.argv = ['roarfast', 'demo']\nimport roarfast.cli as c; c.main()"
+    code = (
+        "import sys; sys.modules['typer'] = None; sys.argv = ['roarfast', 'demo']\nimport roarfast.cli as c; c.main()"
+    )
     result = python(code)
     assert result.returncode == 2 and "pip install 'roarfast[study]'" in result.stderr
 

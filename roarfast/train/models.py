@@ -26,11 +26,20 @@ from roarfast.train.batch_norm import use_ghost_batch_norm
 ModelFactory = Callable[..., nn.Module]
 
 
-class ConvNet(nn.Module):
-    """Four 3x3 conv-BN-ReLU blocks, 2x2 max pooling after the first three, global max pool, one linear layer.
+class GlobalMaxPool(nn.Module):
+    """The maximum over each channel; unlike `nn.AdaptiveMaxPool2d`, its gradient is deterministic on CUDA."""
 
-    Widths 16/48/96/192 put about the same number of multiplications into each of the last three blocks; the first,
-    at full resolution and bound by memory, is kept thin.
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, C, H, W]` → `[B, C]`."""
+        return x.amax((2, 3))
+
+
+class ConvNet(nn.Module):
+    """Four 3x3 conv-BN-ReLU blocks, 2x2 max pooling in the first three, global max pool, one linear layer.
+
+    Widths 16/48/96/192 put about the same number of multiplications into each of the last three blocks; the first, at
+    full resolution and bound by memory, is kept thin. Pooling comes right after the convolution, so that normalisation
+    and ReLU see a quarter of the pixels: a fifth less time per step on a CPU.
     """
 
     def __init__(
@@ -39,19 +48,21 @@ class ConvNet(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         for i, width in enumerate(widths):
-            layers += [nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            layers.append(nn.Conv2d(in_channels, width, 3, padding=1, bias=False))
             if i < len(widths) - 1:
                 layers.append(nn.MaxPool2d(2, ceil_mode=True))  # ceil: 8x8 digits survive three poolings
+            layers += [nn.BatchNorm2d(width), nn.ReLU()]
             in_channels = width
         self.features = nn.Sequential(*layers)
-        self.pool = nn.AdaptiveMaxPool2d(1)
+        self.pool = GlobalMaxPool()
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.fc = nn.Linear(in_channels, num_classes)
         _init_convolutions(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Images `[B, C, H, W]` → logits `[B, num_classes]`."""
-        return self.fc(self.dropout(self.pool(self.features(x)).flatten(1)))
+        logits: torch.Tensor = self.fc(self.dropout(self.pool(self.features(x))))
+        return logits
 
 
 class ResidualBlock(nn.Module):
@@ -145,6 +156,7 @@ def build_model(
             any other difference is an error.
         seed: seeds the initial weights without touching the global generator.
         ghost_batch: normalise in groups of this many samples (see `roarfast.train.batch_norm`).
+        **options: for the factory, such as `widths` of `convnet`.
 
     Returns:
         The model, on the CPU, in training mode.

@@ -1,0 +1,181 @@
+"""`load`: a dataset by name or path."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from roarfast.data import pack, shapes
+from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast.data.decode import decode_image, map_parallel, stack_images
+from roarfast.data.folders import load_folder
+
+NAMES = ("shapes", "digits", "cifar10", "svhn", "cub200")
+_CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+def default_root() -> Path:
+    """Where named datasets are looked for: `ROARFAST_DATA`, else `roarfast` in the user's cache folder."""
+    if os.environ.get("ROARFAST_DATA"):
+        return Path(os.environ["ROARFAST_DATA"]).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "roarfast" / "data"
+
+
+def load(
+    name_or_path: str | Path,
+    split: str = "train",
+    root: str | Path | None = None,
+    download: bool = False,
+    *,
+    size: int | None = None,
+    n: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Load one split of a dataset.
+
+    Args:
+        name_or_path: `"shapes"` (generated), `"digits"` (scikit-learn), `"cifar10"`, `"svhn"`, `"cub200"`, or a path: a
+            pack, an image folder (one folder per class, or the official layout of CUB-200-2011), or an `.npz` file with
+            `images` and `labels`, or `jpeg`, `offsets` and `labels`.
+        split: `"train"` or `"test"`; `"all"` for everything a path holds.
+        root: folder of the named datasets; default `default_root()`.
+        download: fetch `cifar10` or `svhn` into `root` if it is not there. Nothing is downloaded unless asked for.
+        size: scale and centre-crop image files to this size; `cub200` takes 224 unless told otherwise.
+        n: only the first n images (of `shapes`: generate n).
+        seed: of `shapes`.
+
+    Returns:
+        The split as a `Dataset`.
+
+    Raises:
+        FileNotFoundError: nothing there; the message says where it was looked for and how to get it.
+        DataError: there, but damaged or inconsistent.
+
+    Example:
+        >>> data = load("shapes", "test", n=10)
+        >>> data.images.shape, data.class_names[0]
+        ((10, 32, 32, 3), 'disk')
+    """
+    if n is not None and n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    name = str(name_or_path)
+    folder = Path(root).expanduser() if root is not None else default_root()
+    if name == "shapes":
+        return shapes.generate(split, n, seed)
+    if name == "digits":
+        data = _digits(split)
+    elif name in ("cifar10", "svhn"):
+        data = _torchvision(name, split, folder, download)
+    elif name == "cub200":
+        data = _cub200(split, folder, 224 if size is None else size)
+    else:
+        data = _path(Path(name_or_path).expanduser(), split, size)
+    return data if n is None or n >= len(data) else data.subset(slice(0, n))
+
+
+def _path(path: Path, split: str, size: int | None) -> Dataset:
+    if not path.exists():
+        names = ", ".join(NAMES)
+        hint = f" (known names: {names})" if path.parent == Path() else ""
+        raise FileNotFoundError(f"no dataset at {path.absolute()}{hint}; give a folder, a pack or an .npz file")
+    if pack.is_pack(path):
+        return pack.open_pack(path, split)
+    if path.is_dir():
+        return load_folder(path, split, size)
+    if path.suffix == ".npz":
+        return _npz(path, split, size)
+    raise DataError(f"{path} is neither a folder, a pack nor an .npz file")
+
+
+def _npz(path: Path, split: str, size: int | None) -> Dataset:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is not a readable .npz file: {error}") from error
+    if "labels" not in arrays or not ("images" in arrays or {"jpeg", "offsets"} <= arrays.keys()):
+        raise DataError(
+            f"{path} must hold labels and either images or jpeg and offsets; it holds {', '.join(sorted(arrays))}"
+        )
+    labels = arrays["labels"]
+    rows = np.arange(len(labels))
+    if "is_train" in arrays:
+        if split not in ("train", "test", "all"):
+            raise DataError(f"{path} has splits train and test, not {split!r}")
+        if split != "all":
+            rows = np.flatnonzero(arrays["is_train"].astype(bool) == (split == "train"))
+    images = (
+        arrays["images"] if "images" in arrays else _decode_jpegs(path, arrays["jpeg"], arrays["offsets"], rows, size)
+    )
+    if "images" in arrays:
+        if len(images) != len(labels):
+            raise DataError(f"{path}: {len(images)} images but {len(labels)} labels")
+        images = images if len(rows) == len(images) else images[rows]
+    if images.ndim == 3:
+        images = images[..., None]
+    classes = arrays.get("class_names")
+    names = (
+        [str(c) for c in classes] if classes is not None else [str(c) for c in range(int(labels.max(initial=0)) + 1)]
+    )
+    boxes = arrays["bbox_xyxy"][rows].astype(np.float32) if "bbox_xyxy" in arrays and size is None else None
+    return Dataset(images, labels[rows], tuple(names), name=str(path), split=split, boxes=boxes)
+
+
+def _decode_jpegs(path: Path, data: Array, offsets: Array, rows: Array, size: int | None) -> Array:
+    if offsets.ndim != 1 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+        raise DataError(f"{path}: offsets do not fit the {len(data)} bytes of jpeg")
+    parts = [data[offsets[i] : offsets[i + 1]].tobytes() for i in rows]
+    return stack_images(list(map_parallel(lambda part: decode_image(part, size), parts)), [f"image {i}" for i in rows])
+
+
+def _digits(split: str) -> Dataset:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise ModuleNotFoundError("digits comes with scikit-learn: pip install scikit-learn") from error
+    if split not in ("train", "test"):
+        raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+    raw = load_digits()
+    images = np.rint(raw.images * (255 / 16)).astype(np.uint8)[..., None]  # 17 grey levels
+    test = np.arange(len(images)) % 5 == 4
+    rows = np.flatnonzero(test == (split == "test"))
+    return Dataset(images[rows], raw.target[rows], tuple(map(str, range(10))), name="digits", split=split)
+
+
+def _torchvision(name: str, split: str, root: Path, download: bool) -> Dataset:
+    from roarfast._torchvision import import_torchvision
+
+    if split not in ("train", "test"):
+        raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+    datasets = import_torchvision("datasets")
+    if download:
+        root.mkdir(parents=True, exist_ok=True)
+    try:
+        if name == "cifar10":
+            raw = datasets.CIFAR10(str(root), train=split == "train", download=download)
+            return Dataset(raw.data, np.array(raw.targets), _CIFAR10_CLASSES, name=name, split=split)
+        raw = datasets.SVHN(str(root), split=split, download=download)
+        return Dataset(
+            np.ascontiguousarray(raw.data.transpose(0, 2, 3, 1)), raw.labels, tuple(map(str, range(10))), name=name, split=split
+        )  # fmt: skip
+    except RuntimeError as error:
+        if "not found or corrupted" not in str(error):
+            raise
+        files = "cifar-10-batches-py" if name == "cifar10" else f"{split}_32x32.mat"
+        raise FileNotFoundError(
+            f"{name} not found (or damaged): looked for {root / files}. Get it with "
+            f"load({name!r}, {split!r}, download=True), or put the files there, or pass root=… (or set ROARFAST_DATA)."
+        ) from error
+
+
+def _cub200(split: str, root: Path, size: int) -> Dataset:
+    for folder in (root / "CUB_200_2011", root):
+        if (folder / "images.txt").is_file():
+            return load_folder(folder, split, size)
+    raise FileNotFoundError(
+        f"CUB-200-2011 not found: looked for {root / 'CUB_200_2011' / 'images.txt'}. Download CUB_200_2011.tgz from "
+        "https://data.caltech.edu/records/65de6-vp158, unpack it there, or pass root=… (or set ROARFAST_DATA)."
+    )

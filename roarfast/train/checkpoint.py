@@ -1,0 +1,61 @@
+"""Checkpoints: atomic files that let a training continue as if it had never stopped."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from roarfast.data.pack import write_atomic
+
+VERSION = 1
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that cannot be read or belongs to another training."""
+
+
+def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
+    """Write a checkpoint: at any moment the file is the old one or the new one, whole.
+
+    Args:
+        path: the file; its folder is made.
+        state: tensors, numbers, strings, lists and dicts of them.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    torch.save({"version": VERSION, **state}, buffer)
+    write_atomic(path, buffer.getvalue())
+
+
+def load_checkpoint(path: str | Path, fingerprint: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """Read a checkpoint; None if there is no file.
+
+    Args:
+        path: the file.
+        fingerprint: what the checkpoint must have been made for (recipe, seed, data, …); a difference is an error that
+            names it.
+
+    Raises:
+        CheckpointError: unreadable, or of another training.
+    """
+    path = Path(path)
+    if not path.is_file():
+        return None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise CheckpointError(f"cannot read checkpoint {path}: {error}. Delete it to start over.") from error
+    if not isinstance(state, dict) or state.get("version") != VERSION:
+        raise CheckpointError(f"{path} is not a checkpoint of this version of roarfast. Delete it to start over.")
+    found = state.get("fingerprint", {})
+    for key, value in (fingerprint or {}).items():
+        if found.get(key) != value:
+            raise CheckpointError(
+                f"checkpoint {path} is of another training: {key} was {found.get(key)!r}, now {value!r}. "
+                "Use another file, or delete it to start over."
+            )
+    return state

@@ -1,0 +1,383 @@
+"""The training loop: deterministic, resumable, one fused kernel per batch."""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from roarfast.data.dataset import Dataset
+from roarfast.data.device import DeviceDataset, Transform
+from roarfast.data.order import epoch_batches
+from roarfast.ops.gather_batch import PerChannel
+from roarfast.train.batch_norm import use_ghost_batch_norm
+from roarfast.train.checkpoint import load_checkpoint, save_checkpoint
+from roarfast.train.distributed import World, average_statistics, join_world, wrap
+from roarfast.train.evaluate import autocast_to, evaluate
+from roarfast.train.models import ModelFactory, build_model
+from roarfast.train.progress import Silent, make_progress
+from roarfast.train.recipe import Recipe
+from roarfast.train.runtime import StopRequest, Stopwatch, deterministic, resolve_precision
+
+_CHECK_EVERY = 50  # steps between looks at the loss on CUDA, where looking waits for the device
+
+
+class DivergenceError(RuntimeError):
+    """The loss is no longer a finite number; says at which step and what the likely cause is."""
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Which pixels are removed, from training and test images alike. The codes are in the `DeviceDataset`s."""
+
+    j: int
+    keep: bool = False
+    fill: PerChannel | None = None
+
+
+@dataclass
+class TrainResult:
+    """What a training leaves behind.
+
+    Attributes:
+        accuracy: test accuracy after the last epoch: the score.
+        loss: test loss after the last epoch.
+        history: per epoch: loss, accuracy (of training), images_per_second, and test_accuracy where it was evaluated.
+        step_losses: training loss of every step.
+        timing: seconds of data, forward_backward, evaluation and total, in this call.
+        steps: optimiser steps, over all calls.
+        resumed_at: the step a checkpoint was continued from; None if it started fresh.
+        recipe: as plain values.
+        seed: of weights, shuffling and augmentation.
+        model: with its final weights, in evaluation mode.
+    """
+
+    accuracy: float
+    loss: float
+    history: list[dict[str, Any]]
+    step_losses: list[float]
+    timing: dict[str, float]
+    steps: int
+    resumed_at: int | None
+    recipe: dict[str, Any]
+    seed: int
+    model: nn.Module = field(repr=False)
+
+
+def train(
+    model: str | ModelFactory | nn.Module,
+    train_data: Dataset | DeviceDataset,
+    test_data: Dataset | DeviceDataset,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    removal: Removal | None = None,
+    weights: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    tag: str = "",
+    evaluate_every: int = 0,
+    progress: str = "auto",
+    label: str = "",
+) -> TrainResult:
+    """Train a model and score it on the test set after the last epoch.
+
+    The same arguments give the same weights, bit for bit, on the same machine and number of threads; also when the
+    training was killed and continued from its checkpoint.
+
+    Args:
+        model: a name or factory for `build_model`, or a module, which is trained in place.
+        train_data: training images; a `Dataset` is put on `device` first.
+        test_data: test images. They are normalised with the statistics of `train_data`.
+        recipe: see `get_recipe`.
+        seed: of initial weights, shuffling and augmentation.
+        device: default: that of `train_data`, or CUDA where there is some, or the CPU.
+        removal: which pixels to remove; needs codes in both `DeviceDataset`s.
+        weights: initial weights for a model given by name.
+        checkpoint: file to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
+            Ctrl-C. It is bound to this recipe, seed, data and `tag`.
+        checkpoint_seconds: time between checkpoints within an epoch (one process only).
+        tag: anything else that defines the training, such as the key of a study's cell.
+        evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
+        progress: `"auto"`, `"bar"`, `"log"` or `"none"`.
+        label: what the progress display calls this training.
+
+    Returns:
+        A `TrainResult`.
+
+    Raises:
+        DivergenceError: the loss became NaN or infinite.
+        KeyboardInterrupt: after Ctrl-C, once the state is in `checkpoint`.
+
+    Example:
+        >>> from roarfast.data import load
+        >>> from roarfast.train import get_recipe, train
+        >>> data = [load("shapes", split, n=200) for split in ("train", "test")]
+        >>> result = train("convnet", *data, get_recipe("quick", epochs=1), progress="none")
+        >>> 0 <= result.accuracy <= 1
+        True
+    """
+    with join_world() as world, deterministic(), torch.random.fork_rng():
+        train_set, test_set = _on_device(train_data, device, world), _on_device(test_data, device, world, train_data)
+        if isinstance(model, nn.Module):
+            module = model if recipe.ghost_batch is None else use_ghost_batch_norm(model, recipe.ghost_batch)
+        else:
+            module = build_model(
+                model, train_set.dataset.num_classes, train_set.dataset.image_shape[2], weights=weights, seed=seed,
+                ghost_batch=recipe.ghost_batch,
+            )  # fmt: skip
+        torch.manual_seed(seed)
+        training = _Training(module, train_set, test_set, recipe, seed, removal, world, tag)
+        with StopRequest() as stop:
+            return training.run(checkpoint, checkpoint_seconds, evaluate_every, progress, label, stop)
+
+
+def _on_device(
+    data: Dataset | DeviceDataset, device: str | torch.device | None, world: World, like: Any = None
+) -> DeviceDataset:
+    if isinstance(data, DeviceDataset):
+        return data
+    if device is None and isinstance(like, DeviceDataset):
+        device = like.device
+    if device is None:
+        device = f"cuda:{world.local_rank}" if torch.cuda.is_available() else "cpu"
+    return DeviceDataset(data, device)
+
+
+class _Training:
+    """The state of one training."""
+
+    def __init__(
+        self, model: nn.Module, train_set: DeviceDataset, test_set: DeviceDataset, recipe: Recipe, seed: int,
+        removal: Removal | None, world: World, tag: str,
+    ) -> None:  # fmt: skip
+        self.recipe, self.seed, self.world = recipe, seed, world
+        self.train_set, self.test_set = train_set, test_set
+        self.device = train_set.device
+        if test_set.device != self.device:
+            raise ValueError(f"train_data is on {self.device}, test_data on {test_set.device}")
+        self.precision = resolve_precision(recipe, self.device)
+        channels_last = recipe.channels_last
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        self.model = model.to(self.device, memory_format=memory_format)  # type: ignore[call-overload]
+        wrapped = wrap(self.model, world, self.device)
+        self.forward: Any = torch.compile(wrapped) if recipe.compile else wrapped
+        self.optimizer = _sgd(self.model, recipe)
+        self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
+        evaluation = Transform(
+            mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
+            memory="NHWC" if channels_last else "NCHW", seed=seed,
+            **({} if removal is None else {"j": removal.j, "keep": removal.keep, "fill": removal.fill}),
+        )  # fmt: skip
+        self.eval_transform = evaluation
+        self.train_transform = replace(evaluation, pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip)
+        self.steps_per_epoch = len(self._batches(0))
+        if self.steps_per_epoch == 0:
+            raise ValueError(f"train_data has {len(train_set)} images: too few for {world.size} processes")
+        self.fingerprint = {
+            "recipe": str(sorted(recipe.as_dict().items())), "seed": seed, "tag": tag, "processes": world.size,
+            "removal": repr(removal), "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
+            "labels": zlib.crc32(train_set.dataset.labels),  # type: ignore[arg-type]
+            "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
+        }  # fmt: skip
+        self.epoch, self.step_in_epoch = 0, 0
+        self.history: list[dict[str, Any]] = []
+        self.step_losses: list[float] = []
+        self._new_epoch_sums()
+
+    def run(
+        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str, label: str,
+        stop: StopRequest,
+    ) -> TrainResult:  # fmt: skip
+        """Train to the end, from the checkpoint if there is one."""
+        resumed_at = self._restore(checkpoint)
+        self.watch = Stopwatch(self.device)
+        self.checkpoint, self.stop = checkpoint, stop
+        self.checkpoint_seconds, self.last_saved = checkpoint_seconds, time.monotonic()
+        started = time.perf_counter()
+        mode = progress if self.world.is_main else "none"
+        total = self.recipe.epochs * self.steps_per_epoch
+        with make_progress(mode, self.recipe.epochs, total, label, self._step()) as display:
+            while self.epoch < self.recipe.epochs:
+                self._run_epoch(display, evaluate_every)
+        self.watch.start()
+        test = evaluate(
+            self.model, self.test_set, self.eval_transform, batch_size=self.recipe.eval_batch_size,
+            autocast=self.precision, world=self.world,
+        )  # fmt: skip
+        self.watch.lap("evaluation")
+        self.watch.collect()
+        self.history[-1]["test_accuracy"] = test.accuracy
+        timing = {**self.watch.seconds, "total": time.perf_counter() - started}
+        return TrainResult(
+            test.accuracy, test.loss, self.history, self.step_losses, timing, self._step(), resumed_at,
+            self.recipe.as_dict(), self.seed, self.model.eval(),
+        )  # fmt: skip
+
+    def _run_epoch(self, display: Silent, evaluate_every: int) -> None:
+        self.model.train()
+        began = time.perf_counter()
+        already = self.seen
+        batches = self._batches(self.epoch)[self.step_in_epoch :]
+        on_cpu = self.device.type == "cpu"
+        self.watch.start()
+        for x, y in self.train_set.batches(batches, self.train_transform, epoch=self.epoch, reuse=on_cpu):
+            self.watch.lap("data")
+            self._train_step(x, y)
+            self.watch.lap("forward_backward")
+            if on_cpu or self.step_in_epoch % _CHECK_EVERY == 0:
+                self._check_finite()
+                loss, correct = self.loss_sum.item(), self.correct.item()
+                speed = (self.seen - already) * self.world.size / (time.perf_counter() - began)
+                display.step(self.epoch, self._step(), loss / self.seen, correct / self.seen, speed)
+            self._between_steps()
+            self.watch.start()
+        self._check_finite()
+        self._finish_epoch(display, evaluate_every, (self.seen - already) * self.world.size, began)
+
+    def _train_step(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.lr_at(self._step(), self.steps_per_epoch)
+        with autocast_to(self.precision):
+            logits = self.forward(x)
+            loss = F.cross_entropy(logits, y, label_smoothing=self.recipe.label_smoothing)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()
+        if self.recipe.clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        detached = loss.detach().float()
+        self.epoch_losses.append(detached)
+        self.loss_sum += detached.double() * len(y)
+        self.correct += (logits.detach().argmax(1) == y).sum()
+        self.seen += len(y)
+        self.step_in_epoch += 1
+
+    def _between_steps(self) -> None:
+        """Ctrl-C and checkpoints within an epoch."""
+        alone = self.world.size == 1
+        stop = self.stop.requested if alone else self.step_in_epoch % 16 == 0 and self.world.any(
+            self.stop.requested, self.device
+        )  # fmt: skip
+        due = alone and time.monotonic() - self.last_saved >= self.checkpoint_seconds
+        if self.checkpoint is not None and (stop or due):
+            average_statistics(self.model, self.world)
+            self._save()
+        if stop:
+            kept = f"; its state is in {self.checkpoint}: run it again to continue" if self.checkpoint else ""
+            raise KeyboardInterrupt(f"training stopped after step {self._step()}{kept}")
+
+    def _finish_epoch(self, display: Silent, evaluate_every: int, images: int, began: float) -> None:
+        average_statistics(self.model, self.world)
+        losses = self.world.sum(torch.stack(self.epoch_losses)) / self.world.size
+        self.step_losses += losses.tolist()
+        loss_sum, correct, seen = self.world.sum(
+            torch.stack([self.loss_sum, self.correct.double(), torch.tensor(float(self.seen)).to(self.loss_sum)])
+        ).tolist()
+        self.watch.collect()
+        record: dict[str, Any] = {
+            "epoch": self.epoch + 1, "loss": loss_sum / seen, "accuracy": correct / seen,
+            "images_per_second": images / max(time.perf_counter() - began, 1e-9), "test_accuracy": None,
+        }  # fmt: skip
+        if evaluate_every and (self.epoch + 1) % evaluate_every == 0 and self.epoch + 1 < self.recipe.epochs:
+            self.watch.start()
+            test = evaluate(
+                self.model, self.test_set, self.eval_transform, batch_size=self.recipe.eval_batch_size,
+                autocast=self.precision, world=self.world,
+            )  # fmt: skip
+            record["test_accuracy"] = test.accuracy
+            self.watch.lap("evaluation")
+        self.history.append(record)
+        display.epoch(self.epoch, record)
+        self.epoch, self.step_in_epoch = self.epoch + 1, 0
+        self._new_epoch_sums()
+        if self.checkpoint is not None:
+            self._save()
+
+    def _batches(self, epoch: int) -> list[Any]:
+        return epoch_batches(
+            len(self.train_set), self.recipe.batch_size, self.seed, epoch, drop_last=self.recipe.drop_last,
+            rank=self.world.rank, world=self.world.size,
+        )  # fmt: skip
+
+    def _step(self) -> int:
+        return self.epoch * self.steps_per_epoch + self.step_in_epoch
+
+    def _new_epoch_sums(self) -> None:
+        self.loss_sum = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.correct = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.seen = 0
+        self.epoch_losses: list[torch.Tensor] = []
+
+    def _check_finite(self) -> None:
+        if not self.epoch_losses or math.isfinite(self.loss_sum.item()):
+            return
+        losses = torch.stack(self.epoch_losses).tolist()
+        first = next(i for i, loss in enumerate(losses) if not math.isfinite(loss))
+        step = self.epoch * self.steps_per_epoch + first
+        before = [*self.step_losses, *losses[:first]]
+        lr = self.recipe.lr_at(step, self.steps_per_epoch)
+        raise DivergenceError(
+            f"the loss became {losses[first]} at step {step} (epoch {self.epoch + 1}, learning rate {lr:.3g}); the losses "
+            f"before were {[round(v, 3) for v in before[-5:]]}. Likely cause: {self._likely_cause(before)}."
+        )
+
+    def _likely_cause(self, before: list[float]) -> str:
+        if not before:
+            return "the initial weights or the images hold NaN or infinity (or a sample index is out of range on CUDA)"
+        if before[-1] > 2 * before[0] or max(before[-5:]) > 3 * min(before):
+            return "the learning rate is too high: lower lr, lengthen warmup_epochs or set clip_norm"
+        if self.precision == "float16":
+            return "float16 overflow: use precision='bfloat16' or 'float32'"
+        return "a sudden overflow: lower lr or set clip_norm"
+
+    def _save(self) -> None:
+        self.last_saved = time.monotonic()
+        if self.world.is_main:
+            state = {
+                "fingerprint": self.fingerprint, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+                "scaler": self.scaler.state_dict(), "epoch": self.epoch, "step_in_epoch": self.step_in_epoch,
+                "history": self.history, "step_losses": self.step_losses, "loss_sum": self.loss_sum,
+                "correct": self.correct, "seen": self.seen, "epoch_losses": self.epoch_losses,
+                "rng": torch.get_rng_state(),
+                "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
+            }  # fmt: skip
+            assert self.checkpoint is not None
+            save_checkpoint(self.checkpoint, state)
+        self.world.barrier()
+
+    def _restore(self, checkpoint: str | Path | None) -> int | None:
+        state = load_checkpoint(checkpoint, self.fingerprint) if checkpoint is not None else None
+        if state is None:
+            return None
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        for name in ("epoch", "step_in_epoch", "history", "step_losses", "seen"):
+            setattr(self, name, state[name])
+        self.loss_sum, self.correct = state["loss_sum"].to(self.device), state["correct"].to(self.device)
+        self.epoch_losses = [loss.to(self.device) for loss in state["epoch_losses"]]
+        torch.set_rng_state(state["rng"])
+        if state["cuda_rng"] is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_rng"], self.device)
+        return self._step()
+
+
+def _sgd(model: nn.Module, recipe: Recipe) -> torch.optim.SGD:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    decayed = [p for p in parameters if recipe.decay_norm or p.ndim > 1]
+    plain = [p for p in parameters if not (recipe.decay_norm or p.ndim > 1)]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    return torch.optim.SGD(
+        [g for g in groups if g["params"]], lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov
+    )

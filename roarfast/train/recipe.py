@@ -1,0 +1,201 @@
+"""Training recipes: validated settings, presets from the papers, and quick ones for CPUs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+SCHEDULES = ("cosine", "linear", "step", "constant")
+PRECISIONS = ("auto", "float32", "float16", "bfloat16")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _in(value: Any, low: float, high: float) -> bool:
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and low <= value <= high
+    )
+
+
+def _require(name: str, value: Any, ok: bool, allowed: str) -> None:
+    if not ok:
+        raise ValueError(f"recipe: {name} must be {allowed}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything about a training but the model, the data and the seed.
+
+    Attributes:
+        epochs: passes over the training set.
+        batch_size: samples per step, over all processes.
+        lr: peak learning rate.
+        momentum: of SGD.
+        nesterov: Nesterov's variant of momentum.
+        weight_decay: L2 penalty.
+        decay_norm: whether it also applies to biases and normalisation weights (vectors), as in plain torch SGD.
+        schedule: of the learning rate after warm-up, per step: `"cosine"` or `"linear"` down to `final_lr`, `"step"`
+            (times `gamma` at each of `milestones`), `"constant"`.
+        warmup_epochs: linear rise from zero; fractions are fine.
+        final_lr: where cosine and linear end.
+        milestones: epochs of `"step"`.
+        gamma: factor of `"step"`.
+        label_smoothing: of the cross entropy.
+        pad: zero pixels on each side before the random crop; 0 for no padding.
+        crop: size of the crop; None: the image size.
+        random_crop: crop at random places in training (in the middle in evaluation).
+        flip: mirror half of the training images.
+        drop_last: leave out a last batch that is not full.
+        ghost_batch: normalise in groups of this many samples; None: per process.
+        clip_norm: scale gradients down to this norm; None: never.
+        precision: `"auto"` is bfloat16 (or float16) autocast on CUDA and float32 on a CPU.
+        channels_last: memory order of images and weights; the faster one on GPUs, and by a quarter on CPUs.
+        compile: run the model through `torch.compile`.
+        pretrained: starts from weights given by the user (`build_model(..., weights=...)`).
+        eval_batch_size: samples per evaluation step.
+
+    Example:
+        >>> Recipe(epochs=10, lr=0.05).lr_at(0, steps_per_epoch=100)
+        0.05
+    """
+
+    epochs: int = 50
+    batch_size: int = 128
+    lr: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 5e-4
+    decay_norm: bool = True
+    schedule: str = "cosine"
+    warmup_epochs: float = 0.0
+    final_lr: float = 0.0
+    milestones: tuple[float, ...] = ()
+    gamma: float = 0.1
+    label_smoothing: float = 0.0
+    pad: int = 0
+    crop: int | None = None
+    random_crop: bool = False
+    flip: bool = False
+    drop_last: bool = False
+    ghost_batch: int | None = None
+    clip_norm: float | None = None
+    precision: str = "auto"
+    channels_last: bool = True
+    compile: bool = False
+    pretrained: bool = False
+    eval_batch_size: int = 500
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        for name in ("epochs", "batch_size", "eval_batch_size"):
+            _require(
+                name, getattr(self, name), _is_int(getattr(self, name)) and getattr(self, name) >= 1, "an int >= 1"
+            )
+        for name in ("crop", "ghost_batch"):
+            value = getattr(self, name)
+            _require(name, value, value is None or (_is_int(value) and value >= 1), "an int >= 1 or None")
+        _require("pad", self.pad, _is_int(self.pad) and self.pad >= 0, "an int >= 0")
+        _require("lr", self.lr, _in(self.lr, 0, math.inf) and self.lr > 0, "> 0")
+        _require("momentum", self.momentum, _in(self.momentum, 0, 1) and self.momentum < 1, "in [0, 1)")
+        _require("nesterov", self.nesterov, not (self.nesterov and self.momentum == 0), "False where momentum is 0")
+        for name in ("weight_decay", "final_lr", "gamma"):
+            _require(name, getattr(self, name), _in(getattr(self, name), 0, math.inf), ">= 0")
+        _require("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
+        _require(
+            "warmup_epochs", self.warmup_epochs, _in(self.warmup_epochs, 0, self.epochs), f"in [0, epochs = {self.epochs}]"
+        )  # fmt: skip
+        rising = all(0 < a < b for a, b in zip(self.milestones, (*self.milestones[1:], math.inf)))
+        _require("milestones", self.milestones, rising, "rising epochs > 0")
+        _require(
+            "label_smoothing", self.label_smoothing, _in(self.label_smoothing, 0, 1) and self.label_smoothing < 1, "in [0, 1)"
+        )  # fmt: skip
+        clip = self.clip_norm
+        _require("clip_norm", clip, clip is None or (_in(clip, 0, math.inf) and clip > 0), "> 0 or None")
+        _require("precision", self.precision, self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+
+    def lr_at(self, step: int, steps_per_epoch: int) -> float:
+        """Learning rate of a step, counted from 0 over the whole training."""
+        total, warmup = self.epochs * steps_per_epoch, self.warmup_epochs * steps_per_epoch
+        if step < warmup:
+            return self.lr * (step + 1) / warmup if step + 1 < warmup else self.lr
+        if self.schedule == "constant":
+            return self.lr
+        if self.schedule == "step":
+            passed = sum(step >= m * steps_per_epoch for m in self.milestones)
+            return float(self.lr * self.gamma**passed)
+        fraction = (step - warmup) / max(total - warmup, 1e-9)
+        weight = 0.5 * (1 + math.cos(math.pi * fraction)) if self.schedule == "cosine" else 1 - fraction
+        return self.final_lr + (self.lr - self.final_lr) * weight
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for configs, hashes and result files."""
+        return {**asdict(self), "milestones": list(self.milestones)}
+
+
+_CIFAR = Recipe(pad=4, random_crop=True, flip=True)
+
+PRESETS: dict[str, Recipe] = {
+    # The seed paper: 50 epochs, batch 128, SGD 0.9, cosine from 0.1 to 0; mmclassification's CIFAR augmentation.
+    "cifar10": _CIFAR,
+    "svhn": replace(_CIFAR, weight_decay=1e-4, flip=False),  # a mirrored digit is another one, or none
+    "cub200": Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64),
+    # Hooker et al. 2019, after Goyal et al. 2017.
+    "imagenet-roar": Recipe(
+        epochs=90, batch_size=4096, lr=4.8, nesterov=True, weight_decay=1e-4, decay_norm=False, schedule="step",
+        warmup_epochs=5, milestones=(30, 60, 80), crop=224, random_crop=True, flip=True, ghost_batch=128, drop_last=True, eval_batch_size=256,
+    ),
+    "quick-convnet": Recipe(
+        epochs=8, lr=0.1, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=2, random_crop=True,
+        flip=True, drop_last=True,
+    ),
+    "quick-resnet8": Recipe(
+        epochs=10, lr=0.2, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=2, random_crop=True,
+        flip=True, drop_last=True,
+    ),
+    "quick-resnet18": Recipe(
+        epochs=10, lr=0.2, nesterov=True, weight_decay=5e-4, decay_norm=False, schedule="linear", warmup_epochs=2.0, pad=2,
+        random_crop=True, flip=True, drop_last=True,
+    ),
+    "quick-resnet50": Recipe(
+        epochs=10, batch_size=32, lr=0.01, nesterov=True, weight_decay=1e-4, warmup_epochs=1.0, flip=True, drop_last=True,
+        pretrained=True, eval_batch_size=64,
+    ),
+}  # fmt: skip
+
+
+def get_recipe(name: str | Recipe, model: str | None = None, **overrides: Any) -> Recipe:
+    """A preset with some fields changed.
+
+    Args:
+        name: `"cifar10"`, `"svhn"`, `"cub200"`, `"imagenet-roar"`, `"quick-<model>"`, or `"quick"`, which picks the one
+            for `model`; or a recipe.
+        model: name of the model, for `"quick"`.
+        **overrides: fields of `Recipe`.
+
+    Returns:
+        The recipe; impossible values and unknown fields raise ValueError.
+
+    Example:
+        >>> get_recipe("quick", model="convnet", epochs=2).epochs
+        2
+    """
+    if isinstance(name, Recipe):
+        base = name
+    else:
+        key = name
+        if name == "quick":
+            key = f"quick-{model}" if f"quick-{model}" in PRESETS else "quick-convnet"
+        if key not in PRESETS:
+            raise ValueError(f"recipe must be one of quick, {', '.join(PRESETS)}, got {name!r}")
+        base = PRESETS[key]
+    known = [f.name for f in fields(Recipe)]
+    unknown = [k for k in overrides if k not in known]
+    if unknown:
+        raise ValueError(f"unknown recipe field {unknown[0]!r}; there are {', '.join(known)}")
+    return replace(base, **overrides)
