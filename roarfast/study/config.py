@@ -40,22 +40,34 @@ class _Section(BaseModel):
 
 
 class DataConfig(_Section):
-    """Which images. `train` and `test` name files of an npz set; other sets are known by `name` alone."""
+    """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
 
-    name: str
+    `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     root: str | None = None
+    path: str | None = None
     train: str | None = None
     test: str | None = None
     download: bool = False
+    image_size: int | None = Field(None, ge=1)
     train_size: int | None = Field(None, ge=1)
     test_size: int | None = Field(None, ge=1)
-    options: dict[str, Any] = {}
+    seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _both_files(self) -> DataConfig:
+    def _one_source(self) -> DataConfig:
         if (self.train is None) != (self.test is None):
-            raise ValueError("train and test files come together: give both, or neither")
+            raise ValueError("train and test come together: give both, or neither")
+        if self.path is not None and self.train is not None:
+            raise ValueError("give path (which holds both splits), or train and test, not all three")
         return self
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the images come from files named here rather than from a known set."""
+        return self.path is not None or self.train is not None
 
 
 class ModelConfig(_Section):
@@ -220,7 +232,9 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
         config = StudyConfig.model_validate(raw)
     except ValidationError as error:
         problems += [_problem(dict(e), text) for e in error.errors()]
-    found = [*grammar.train_problems(raw.get("train", {})), *grammar.name_problems(raw)]
+    model = raw.get("model")
+    model_name = model.get("name", "convnet") if isinstance(model, dict) else "convnet"
+    found = [*grammar.train_problems(raw.get("train", {}), model_name), *grammar.name_problems(raw)]
     problems += [Problem(p, message, line_of(text, p.split("."))) for p, message in found]
     if problems or config is None:
         raise ConfigError(problems, source)
@@ -272,7 +286,7 @@ def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:
     data, model = raw.get("data"), raw.get("model")
     if isinstance(data, dict) and isinstance(data.get("root"), str):
         data["root"] = str((folder / Path(data["root"]).expanduser()).resolve())
-    elif isinstance(data, dict) and isinstance(data.get("train"), str):
+    elif isinstance(data, dict) and (isinstance(data.get("train"), str) or isinstance(data.get("path"), str)):
         data["root"] = str(folder)
     if isinstance(model, dict) and isinstance(model.get("weights"), str):
         model["weights"] = str((folder / Path(model["weights"]).expanduser()).resolve())

@@ -7,10 +7,6 @@ from typing import Any
 
 from roarfast.study.errors import nearest
 
-DATASETS = ("shapes", "cifar10", "svhn", "cub200", "digits", "folder", "pack", "npz")
-_STEP = re.compile(r"(?P<name>[a-z_]+)(\((?P<value>[0-9.]+)\))?")
-_DEFAULTS = {"max": "3", "gaussian": "1"}
-
 
 def canonical_estimator(text: str) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
@@ -31,29 +27,16 @@ def estimator_slug(name: str) -> str:
 
 def canonical_postprocess(text: str) -> str:
     """The canonical spelling of a post-processing: `"max"` → `"max(3)"`, `"gaussian(1.0)"` → `"gaussian(1)"`."""
-    steps = []
-    for part in re.sub(r"\s+", "", text).lower().split("|"):
-        match = _STEP.fullmatch(part)
-        if match is None or match["name"] not in ("plain", *_DEFAULTS):
-            name = match["name"] if match else part
-            raise ValueError(f"cannot read post-processing {text!r}{nearest(name, ('plain', 'max(3)', 'gaussian(1)'))}")
-        if match["name"] == "plain":
-            if match["value"] is not None:
-                raise ValueError(f"plain takes no value, got {text!r}")
-            steps.append("plain")
-            continue
-        value = float(match["value"] or _DEFAULTS[match["name"]])
-        if match["name"] == "max" and (value < 1 or value != int(value)):
-            raise ValueError(f"the size of max must be a whole number of at least 1, got {text!r}")
-        if value <= 0:
-            raise ValueError(f"the sigma of gaussian must be above 0, got {text!r}")
-        steps.append(f"{match['name']}({value:g})")
-    if len(steps) > 1 and "plain" in steps:
-        raise ValueError(f"plain stands alone, got {text!r}")
-    return "|".join(steps)
+    from roarfast.explain import postprocess
+
+    try:
+        return str(postprocess.PostProcess.parse(text))
+    except ValueError as error:
+        hint = nearest(text.lower().split("(")[0], ("plain", "max", "gaussian"))
+        raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 
 
-def train_problems(section: Any) -> list[tuple[str, str]]:
+def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
     if not isinstance(section, dict):
         return []
@@ -72,7 +55,7 @@ def train_problems(section: Any) -> list[tuple[str, str]]:
     ]
     if not problems:
         try:
-            pipeline.resolve_recipe(recipe, overrides)
+            pipeline.resolve_recipe(recipe, model if isinstance(model, str) else None, overrides)
         except (ValueError, TypeError) as error:
             problems.append((_blamed("train", overrides, str(error)), str(error)))
     return problems
@@ -90,14 +73,14 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
             problems.append(
                 ("model.name", f"there is no model {name!r}{nearest(name, known)} (or 'package.module:function')")
             )
-    if isinstance(data, dict) and isinstance(name := data.get("name"), str) and not data.get("train"):
-        is_path = "/" in name or name.endswith(".npz")
-        if name not in DATASETS and not is_path:
-            problems.append(("data.name", f"there is no data set {name!r}{nearest(name, DATASETS)}"))
+    if isinstance(data, dict) and isinstance(name := data.get("name"), str) and not (data.get("train") or data.get("path")):
+        known = pipeline.dataset_names()
+        if name not in known:
+            hint = nearest(name, known)
+            problems.append(("data.name", f"there is no data set {name!r}{hint} (or give data.path, or data.train and data.test)"))
     if isinstance(explain, dict):
         options = explain.get("options", {})
-        for message in pipeline.explain_problems(options if isinstance(options, dict) else {}, explain):
-            problems.append(message)
+        problems += pipeline.explain_problems(explain, options if isinstance(options, dict) else {})
     return problems
 
 

@@ -159,6 +159,7 @@ def _codes_task(
             "train": sorted({c.order for c in members if c.protocol in RETRAINING}),
         },
         "map": source.spec["maps"][estimator] if source else None,
+        "base": source.spec["base"] if source else None,
     }
     definition = identity.codes(estimator, postprocess, trial) | {"drops": spec["drops"], "orders": spec["orders"]}
     label = f"codes {estimator} {postprocess}, trial {trial}"

@@ -104,7 +104,7 @@ _IMAGENET = (
     _HEADER.format(what="the original ROAR on ImageNet", file="study.toml", name="roar-imagenet", trials=3)
     + """
 [data]
-name = "pack"         # roarfast data pack IMAGENET/train train.pack --size 224
+name = "imagenet"     # roarfast data pack IMAGENET/train train.pack --size 224
 root = "imagenet"
 train = "train.pack"
 test = "val.pack"
@@ -113,7 +113,7 @@ test = "val.pack"
 name = "resnet50"
 
 [train]
-recipe = "imagenet"   # 90 epochs, 5 of warm-up, large batches, batch norm over 128
+recipe = "imagenet-roar"  # 90 epochs, 5 of warm-up, large batches, batch norm over 128
 """
     + _EXPLAIN.format(conventions="standard", batch=128, dtype="float16", rule="exact")
     + """

@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 def make_pipeline(settings: dict[str, Any]) -> Any:
     """The pipeline that runs tasks, for the settings of a worker."""
     from roarfast.study.config import StudyConfig
-    from roarfast.study.pipeline import Pipeline
+    from roarfast.study.tasks import Pipeline
 
     return Pipeline(
         StudyConfig.model_validate(settings["config"]),

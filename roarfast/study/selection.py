@@ -1,0 +1,126 @@
+"""From maps to rank codes on disk, with the statistics of masks that the records carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import roarfast as rf
+
+_CHUNK_PIXELS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which pixels go: drop rates, rule, order, post-processing, and the seed of ties or of the random baseline."""
+
+    drops: tuple[float, ...]
+    rule: str
+    order: str
+    postprocess: str
+    seed: int
+    baseline: str | None = None
+
+    def codes(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> tuple[npt.NDArray[np.uint8], Any]:
+        """Codes and post-processed maps of some images.
+
+        Args:
+            maps: `[N, H, W]` of all images; None for a baseline.
+            rows: Which images, int64 `[B]`; also their ids.
+            size: (H, W).
+
+        Returns:
+            uint8 `[B, H, W]`, or `[D, B, H, W]` for `block`, whose rectangles are not nested; and the maps `[B, H, W]`
+            (`[D, B, H, W]`: the masks themselves).
+        """
+        if self.baseline == "block":
+            masks = [np.asarray(rf.block_random(size, drop, seed=self.seed, index=rows)) for drop in self.drops]
+            if self.order == "lerf":
+                # What is least relevant to a random block is nothing in particular: another block of that size.
+                masks = [np.asarray(rf.block_random(size, d, seed=self.seed ^ 1, index=rows)) for d in self.drops]
+            stacked = np.stack(masks).astype(bool)
+            return np.where(stacked, 0, 1).astype(np.uint8), stacked.astype(np.float32)
+        processed = self.processed(maps, rows, size)
+        codes = rf.rank_codes(processed, list(self.drops), rule=self.rule, order=self.order, seed=self.seed, index=rows)
+        return np.asarray(codes), processed
+
+    def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
+        """The maps after post-processing, `[B, H, W]`."""
+        if self.baseline == "rand":
+            return np.asarray(rf.pixel_random(size, seed=self.seed, index=rows), np.float32)
+        from roarfast.explain.postprocess import PostProcess
+
+        return np.asarray(PostProcess.parse(self.postprocess)(maps[rows[0] : rows[-1] + 1]), np.float32)
+
+
+def select(
+    selection: Selection, maps: Any, shape: Sequence[int], path: Path, with_variation: bool
+) -> tuple[dict[str, dict[str, float]], float | None]:
+    """Writes the codes of a whole split.
+
+    Args:
+        selection: What to select.
+        maps: `[N, H, W]`, also a memory map; None for a baseline.
+        shape: (N, H, W).
+        path: The `.npy` file to write.
+        with_variation: Also compute total variations.
+
+    Returns:
+        Drop rate → `removed` (mean fraction), `tv_mask` and, for `block`, `tv_map`; and the mean total variation of
+        the post-processed maps, each scaled to [0, 1].
+    """
+    n, h, w = (int(extent) for extent in shape)
+    per_drop = selection.baseline == "block"
+    out_shape = (len(selection.drops), n, h, w) if per_drop else (n, h, w)
+    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=out_shape)
+    removed = np.zeros(len(selection.drops))
+    tv_mask = np.zeros(len(selection.drops))
+    tv_map = np.zeros(len(selection.drops) if per_drop else 1)
+    step = max(1, _CHUNK_PIXELS // (h * w))
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n), dtype=np.int64)
+        codes, processed = selection.codes(maps, rows, (h, w))
+        out[..., start : start + len(rows), :, :] = codes
+        for j in range(len(selection.drops)):
+            mask = codes[j] == 0 if per_drop else codes <= j
+            removed[j] += mask.mean(dtype=np.float64) * len(rows)
+            if with_variation:
+                tv_mask[j] += mask_variation(mask).sum()
+        if with_variation:
+            variation = np.asarray(rf.total_variation(processed, normalize="minmax"), np.float64)
+            tv_map += variation.sum(-1)
+    out.flush()
+    rates = {}
+    for j, drop in enumerate(selection.drops):
+        rate = {"removed": float(removed[j] / n)}
+        if with_variation:
+            rate["tv_mask"] = float(tv_mask[j] / n)
+            if per_drop:
+                rate["tv_map"] = float(tv_map[j] / n)
+        rates[f"{drop:g}"] = rate
+    return rates, float(tv_map[0] / n) if with_variation else None
+
+
+def mask_variation(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Fraction of the pairs of neighbouring pixels `[...]` of which one is removed and one is not.
+
+    Example:
+        >>> float(mask_variation(np.array([[True, False], [True, False]])))
+        0.5
+    """
+    h, w = mask.shape[-2:]
+    pairs = h * (w - 1) + w * (h - 1)
+    if pairs == 0:
+        return np.zeros(mask.shape[:-2])
+    variation = rf.total_variation(mask.astype(np.float32), kind="anisotropic")
+    return np.asarray(variation, np.float64) / pairs
+
+
+def apply_codes(codes: npt.NDArray[np.uint8], j: int, keeps: bool = False) -> npt.NDArray[np.bool_]:
+    """The removal mask of a drop index: True = removed."""
+    return np.asarray(codes > j if keeps else codes <= j)

@@ -1,0 +1,139 @@
+"""Trains and scores models for tasks: a thin layer over `roarfast.train`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from roarfast.data import Dataset
+from roarfast.data.device import DeviceDataset, Transform
+from roarfast.study import pipeline
+from roarfast.study.config import StudyConfig
+from roarfast.study.folder import write_atomically
+from roarfast.train import build_model, train
+from roarfast.train.loop import Removal
+from roarfast.train.progress import Silent
+
+AddSeconds = Callable[[dict[str, float]], None]
+Update = Callable[[str], None]
+_STAGES = {"data": "data", "forward_backward": "training", "evaluation": "evaluation"}
+
+
+@dataclass(frozen=True)
+class Modified:
+    """Train and test images with what is removed from them."""
+
+    train: DeviceDataset
+    test: DeviceDataset
+    removal: Removal | None = None
+
+
+class Trainer:
+    """Trains models of one study on one device; the images are put there once."""
+
+    def __init__(self, config: StudyConfig, train: Dataset, test: Dataset, device: torch.device, folder: Path) -> None:
+        self.config, self.device, self.folder = config, device, folder
+        self.recipe = pipeline.recipe_of(config)
+        self.classes, self.channels = train.num_classes, train.image_shape[2]
+        self.whole = Modified(DeviceDataset(train, device), DeviceDataset(test, device))
+
+    def build(self, seed: int) -> nn.Module:
+        """A fresh model with its initial weights."""
+        model = self.config.model
+        return build_model(
+            model.name, self.classes, self.channels, weights=model.weights, seed=seed,
+            ghost_batch=self.recipe.ghost_batch, **model.options,
+        )  # fmt: skip
+
+    def fit(
+        self, name: str, seed: int, add_seconds: AddSeconds, on_update: Update, data: Modified | None = None
+    ) -> tuple[nn.Module, dict[str, float]]:
+        """Trains a model from scratch, or goes on from the checkpoint `name`, and scores it after the last epoch.
+
+        Args:
+            name: Of the checkpoint, which `forget` deletes once the result is safe.
+            seed: Of weights, shuffling and augmentation.
+            add_seconds: Takes the seconds per stage.
+            on_update: Takes a line of progress.
+            data: What to train and test on; default the whole images.
+
+        Returns:
+            The model and its `accuracy` and `true_class_probability`.
+        """
+        data = data or self.whole
+        result = train(
+            self.build(seed),
+            data.train,
+            data.test,
+            self.recipe,
+            seed=seed,
+            removal=data.removal,
+            checkpoint=self._checkpoint(name),
+            tag=name,
+            progress=_Lines(self.recipe.epochs, on_update),
+        )
+        add_seconds({_STAGES[stage]: value for stage, value in result.timing.items() if stage in _STAGES})
+        scores = {"accuracy": result.accuracy, "true_class_probability": result.true_class_probability}
+        return result.model, scores
+
+    def score(self, model: nn.Module, data: DeviceDataset, removal: Removal | None) -> dict[str, float]:
+        """Accuracy and mean true-class probability of a model on modified images."""
+        from roarfast.train.evaluate import evaluate
+        from roarfast.train.runtime import resolve_precision
+
+        whole = self.whole.train.dataset
+        removed: dict[str, Any] = {}
+        if removal is not None:
+            removed = {"j": removal.j, "keep": removal.keep, "fill": removal.fill}
+        precision = resolve_precision(self.recipe, self.device)
+        transform = Transform(mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, **removed)
+        result = evaluate(model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision)
+        return {"accuracy": result.accuracy, "true_class_probability": result.true_class_probability}
+
+    def save(self, model: nn.Module, path: Path) -> None:
+        """Writes the weights of a model, atomically."""
+        buffer = io.BytesIO()
+        torch.save({name: value.cpu() for name, value in model.state_dict().items()}, buffer)
+        write_atomically(path, buffer.getvalue())
+
+    def load(self, path: Path) -> nn.Module:
+        """The model whose weights `save` wrote, in evaluation mode."""
+        model = self.build(seed=0)
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        return model.to(self.device).eval()
+
+    def forget(self, name: str) -> None:
+        """Deletes a checkpoint."""
+        self._checkpoint(name).unlink(missing_ok=True)
+
+    def _checkpoint(self, name: str) -> Path:
+        return self.folder / "models" / f"{name}.ckpt"
+
+
+class _Lines(Silent):
+    """The progress of a training as one line of text."""
+
+    def __init__(self, epochs: int, on_update: Update) -> None:
+        self._epochs, self._on_update = epochs, on_update
+
+    def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
+        """See `roarfast.train.progress.Progress`."""
+        self._on_update(
+            f"epoch {epoch + 1}/{self._epochs}, loss {loss:.3f}, train accuracy {accuracy:.3f}, {images_per_second:.0f} img/s"
+        )
+
+
+def mask_images(data: Dataset, masks: np.ndarray[Any, Any]) -> Dataset:
+    """The masks themselves as black-and-white images, with the labels of the data."""
+    from dataclasses import replace
+
+    h, w, channels = data.image_shape
+    images = np.broadcast_to((masks.astype(np.uint8) * 255)[..., None], (len(masks), h, w, channels))
+    return replace(data, images=np.ascontiguousarray(images), masks=None, boxes=None, checksums=None, known_stats=None)
