@@ -99,7 +99,7 @@ class Audit:
 
 
 def audit(panel: Panel) -> Audit:
-    """Audits one panel. All its tests form one family for Holm's correction."""
+    """Audits one panel. Its tests of estimators form one family for Holm's correction, those of baselines another."""
     changes = _changes(panel)
     real = [c for c in changes if c.estimator not in BASELINES]
     random = [c for c in changes if c.estimator in BASELINES]
@@ -131,8 +131,12 @@ def _changes(panel: Panel) -> list[Change]:
         test = paired_test(*_paired(plain, cell))
         if test.n:
             found.append((key, test))
-    adjusted = holm([test.p for _, test in found])
-    return [Change(k.estimator, k.postprocess, k.drop, t, float(p)) for (k, t), p in zip(found, adjusted)]
+    changes = []
+    for group in (False, True):
+        family = [(k, t) for k, t in found if (k.estimator in BASELINES) == group]
+        adjusted = holm([t.p for _, t in family])
+        changes += [Change(k.estimator, k.postprocess, k.drop, t, float(p)) for (k, t), p in zip(family, adjusted)]
+    return changes
 
 
 def _count(panel: Panel, postprocess: str, changes: list[Change]) -> Count:

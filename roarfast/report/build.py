@@ -1,0 +1,59 @@
+"""`roarfast report DIR`: from the records of a run folder to one HTML file, figures and CSV tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from roarfast.report import figures, html, sections
+from roarfast.report.audit import audit
+from roarfast.report.grid import panels
+from roarfast.report.sections import Material
+from roarfast.report.strips import strips
+from roarfast.report.summary import study_name
+from roarfast.report.tables import write_tables
+from roarfast.study.results import StudyResults, load
+
+
+def build(folder: str | Path, out: str | Path | None = None, results: StudyResults | None = None) -> Path:
+    """Writes the report of a study and returns the path of its HTML file.
+
+    Works at any time: with cells missing, failed or still running, it reports what is there and says what is not.
+
+    Args:
+        folder: Run folder of the study.
+        out: Folder for `index.html`, `figures/` and `tables/`; `<folder>/report` if not given.
+        results: The results, if they are at hand; read from the folder otherwise.
+
+    Raises:
+        FileNotFoundError: If the folder has no results.
+    """
+    source = Path(folder)
+    results = load(source) if results is None else results
+    target = Path(out) if out is not None else source / "report"
+    target.mkdir(parents=True, exist_ok=True)
+    pictures = target / "figures"
+    audits = [audit(panel) for panel in panels(results)]
+    estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
+    material = Material(
+        results,
+        audits,
+        curves=[figures.accuracy_curves(a.panel, pictures) for a in audits],
+        arrows=[figures.tv_arrows(a.panel, pictures) for a in audits],
+        scatters=[figures.tv_scatter(a.panel, pictures) for a in audits],
+        strips=strips(source / "examples", estimators, pictures),
+        config_text=_text(source / "study.toml"),
+    )
+    for a in audits:
+        figures.table_figure(a, pictures)
+    write_tables(results, audits, target / "tables")
+    page = html.page(f"Study report: {study_name(results)}", sections.header(material), sections.all_sections(material))
+    path = target / "index.html"
+    temporary = path.with_name(f".index.{os.getpid()}.html")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""

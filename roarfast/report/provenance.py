@@ -1,0 +1,113 @@
+"""Section 7 of the page: what was run on what, for how long, what was really removed, and what failed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from roarfast.report import html
+from roarfast.report.grid import pretty
+from roarfast.report.html import Td
+from roarfast.report.sections import Material
+from roarfast.report.summary import duration, overhead
+
+TOLERANCE = 0.01
+"""A really removed fraction further than this from the nominal one is flagged (exact counts stay within one pixel)."""
+MAX_OVERHEAD = 0.10
+
+
+def provenance_section(m: Material) -> str:
+    """The HTML of the section."""
+    meta = m.results.meta
+    parts = [_time(m), _removed(m), _failures(m)]
+    for key, title in (("versions", "Versions"), ("hardware", "Hardware"), ("seeds", "Seeds")):
+        rows = [[name, Td(value, css="text")] for name, value in flat(meta.get(key) or {})]
+        parts.append(html.heading(3, title))
+        parts.append(html.table(m.ids, f"{title}.", ["What", "Value"], rows) if rows else html.paragraph("Not recorded."))
+    config = m.config_text or json.dumps(meta.get("config") or {}, indent=2, ensure_ascii=False, default=str)
+    parts += [html.heading(3, "Config"), html.details("The config of this study", f"<pre>{escape(config)}</pre>", printed=True)]
+    return "".join(parts)
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested dicts as (dotted name, text)."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, (list, tuple)):
+        yield prefix or "value", ", ".join(map(str, value))
+    else:
+        yield prefix or "value", "none" if value is None else str(value)
+
+
+def _time(m: Material) -> str:
+    meta = m.results.meta
+    total, strict, lenient = overhead(meta)
+    parts = [html.heading(3, "Time")]
+    if not total:
+        return "".join(parts) + html.paragraph("No times were recorded.")
+    verdict = "within" if lenient <= MAX_OVERHEAD else "above"
+    parts.append(html.paragraph(
+        f"{duration(total)} of work, from {meta.get('started') or '?'} to {meta.get('finished') or 'not finished'}. Non-training "
+        f"overhead (all but forward and backward passes and evaluation): {100 * lenient:.1f} %, {verdict} the aim of "
+        f"{100 * MAX_OVERHEAD:.0f} %. Counting the passes that make the maps (explain) as overhead too: {100 * strict:.1f} %."
+    ))  # fmt: skip
+    stages = sorted(meta["stage_seconds"].items(), key=lambda item: -item[1])
+    rows = [[name, Td(f"{s:.1f}", s), Td(f"{100 * s / total:.1f}", s)] for name, s in stages]
+    return "".join(parts) + html.table(m.ids, "Time per stage.", ["Stage", "Seconds", "Percent"], rows)
+
+
+def _removed(m: Material) -> str:
+    rows, flagged = [], 0
+    for a in m.audits:
+        p = a.panel
+        for key, cell in p.cells.items():
+            nominal = p.nominal_removed(key.drop)
+            test, train = cell.mean("removed_fraction"), cell.mean("removed_fraction_train")
+            off = max((abs(v - nominal) for v in (test, train) if not math.isnan(v)), default=0.0)
+            if off <= TOLERANCE:
+                continue
+            flagged += 1
+            rows.append([
+                pretty(key.estimator), Td(p.title, css="text"), Td(key.postprocess, css="text"), Td(f"{100 * nominal:.1f}", nominal),
+                Td(html.percent(test), test, "flag" if abs(test - nominal) > TOLERANCE else ""),
+                Td(html.percent(train), train, "flag" if abs(train - nominal) > TOLERANCE else ""),
+            ])  # fmt: skip
+    total = sum(len(a.panel.cells) for a in m.audits)
+    text = (
+        f"In {flagged} of {total} cells the fraction really removed differs from the nominal one by more than "
+        f"{100 * TOLERANCE:.0f} point. Maps with many equal values do that under the rules percentile and strict; accuracies of "
+        "such cells are not comparable with others at the same rate."
+        if flagged
+        else f"In all {total} cells the fraction really removed is within {100 * TOLERANCE:.0f} point of the nominal one."
+    )
+    body = html.heading(3, "Really removed fractions") + html.paragraph(text)
+    if rows:
+        columns = ["Estimator", "Protocol", "k", "Nominal", "Test", "Train"]
+        body += html.table(m.ids, "Cells that removed more or less than asked (percent of pixels).", columns, rows)
+    return body + html.paragraph("The fractions of every cell are in tables/cells.csv.")
+
+
+def _failures(m: Material) -> str:
+    failed = [r for r in m.results.records if r.status == "failed"]
+    if not failed:
+        return html.heading(3, "Failed cells") + html.paragraph("None.")
+    rows = [
+        [
+            pretty(r.estimator), Td(f"{r.protocol}, {r.order}, {r.dataset}", css="text"), Td(r.postprocess, css="text"),
+            Td(f"{r.drop:g}", r.drop), Td(str(r.trial), r.trial), Td(_last_line(r.error), css="text"),
+        ]
+        for r in failed
+    ]  # fmt: skip
+    caption = "Failed cells and the last line of their error; they are left out of all figures and tests."
+    return html.heading(3, "Failed cells") + html.table(
+        m.ids, caption, ["Estimator", "Protocol", "k", "t", "Trial", "Error"], rows
+    )
+
+
+def _last_line(error: str | None) -> str:
+    lines = (error or "").strip().splitlines()
+    return lines[-1][:200] if lines else "no message"

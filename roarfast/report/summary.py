@@ -1,0 +1,92 @@
+"""Ten lines for the terminal, and the counts they share with the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from roarfast.report.audit import Audit, audit
+from roarfast.report.grid import panels
+from roarfast.report.regression import fit_at
+from roarfast.report.words import audit_sentences, standings
+from roarfast.study.results import StudyResults
+
+MODEL_STAGES = ("training", "evaluation")
+MAX_LINES = 10
+
+
+def overhead(meta: dict[str, Any]) -> tuple[float, float, float]:
+    """(total seconds, share outside training and evaluation, share outside these and the passes of the estimators).
+
+    `explain` is forward and backward passes of the model too; both readings are given, so that neither hides anything.
+    """
+    stages = {k: float(v) for k, v in (meta.get("stage_seconds") or {}).items()}
+    total = sum(stages.values())
+    if total <= 0:
+        return 0.0, float("nan"), float("nan")
+    model = sum(stages.get(s, 0.0) for s in MODEL_STAGES)
+    return total, 1 - model / total, 1 - (model + stages.get("explain", 0.0)) / total
+
+
+def coverage(results: StudyResults) -> str:
+    """How many cells there are, by status."""
+    counts = Counter(r.status for r in results.records)
+    text = f"{counts['done']} of {len(results.records)} cells done"
+    others = [f"{counts[s]} {s}" for s in ("failed", "running", "pending") if counts[s]]
+    return ", ".join([text, *others])
+
+
+def duration(seconds: float) -> str:
+    """As in "1 h 42 min" or "48 s"."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 1 or seconds == 0 else f"{seconds:.2f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def study_name(results: StudyResults) -> str:
+    """The name in the config, or the datasets."""
+    name = (results.meta.get("config") or {}).get("name")
+    return str(name or ", ".join(dict.fromkeys(r.dataset for r in results.records)) or "empty study")
+
+
+def regression_line(one: Audit) -> str:
+    """How much of the accuracy mask TV alone explains, at the highest rate with a fit; empty if there is none."""
+    for drop in reversed(one.panel.main_drops):
+        fit = fit_at(one.panel, "tv_mask", drop)
+        if fit.n >= 3 and fit.r2 == fit.r2:
+            return f"Mask total variation alone explains R² = {fit.r2:.2f} of the accuracies of {fit.n} plain maps at t = {drop:g}."
+    return ""
+
+
+def key_lines(results: StudyResults, audits: list[Audit]) -> list[str]:
+    """The main findings, most important first, without the first and the last line of the terminal summary."""
+    lines = []
+    for one in audits:
+        lines.append(standings(one.panel))
+        found = audit_sentences(one)
+        lines.append(found[0] if len(audits) > 1 else " ".join(found[:1]))
+        if len(audits) <= 2:
+            lines += [s for s in (regression_line(one), *found[-1:]) if s and s != found[0]]
+    return lines
+
+
+def summary(results: StudyResults, report: Path | None = None) -> str:
+    """At most ten lines for the terminal: what was run, what came out, the caution, and where the report is.
+
+    Args:
+        results: Of the study.
+        report: Path of the HTML file, for the last line.
+    """
+    audits = [audit(panel) for panel in panels(results)]
+    total, strict, _ = overhead(results.meta)
+    time = f"; {duration(total)}, {100 * strict:.1f} % of it outside training and evaluation" if total else ""
+    first = f"{study_name(results)}: {coverage(results)}{time}"
+    caution = "Caution: a filter that knows nothing of the model cannot make a map better; where it helps, the score rewards blur."
+    last = [f"Report: {report}"] if report else []
+    room = MAX_LINES - 2 - len(last)
+    found = key_lines(results, audits) or ["No finished cell yet."]
+    if len(found) > room:
+        found = [*found[: room - 1], f"… {len(found) - room + 1} more lines in the report"]
+    return "\n".join([first, *found, caution, *last])

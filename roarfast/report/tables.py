@@ -1,0 +1,123 @@
+"""The numbers behind the report as CSV files."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from roarfast.report.audit import Audit
+from roarfast.report.grid import Panel
+from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
+from roarfast.study.results import StudyResults
+
+PANEL = ("dataset", "protocol", "order")
+
+
+def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -> list[Path]:
+    """Writes all tables; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results.to_csv(folder / "records.csv")
+    written = [folder / "records.csv"]
+    for name, rows in (
+        ("cells", _cells(audits)),
+        ("differences", _differences(audits)),
+        ("counts", _counts(audits)),
+        ("ranks", _ranks(audits)),
+        ("agreement", _agreement(audits)),
+        ("fits", _fits(audits)),
+    ):
+        written.append(write_csv(folder / f"{name}.csv", rows))
+    return written
+
+
+def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """Rows of equal keys; numbers with 6 significant digits, nothing for NaN."""
+    listed = list(rows)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(listed[0]) if listed else ["empty"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _text(value) for key, value in row.items()} for row in listed)
+    return path
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return value
+
+
+def _head(panel: Panel) -> dict[str, Any]:
+    return {"dataset": panel.dataset, "protocol": panel.protocol, "order": panel.order}
+
+
+def _cells(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for key, cell in a.panel.cells.items():
+            accuracy = cell.accuracy()
+            yield _head(a.panel) | {
+                "estimator": key.estimator, "postprocess": key.postprocess, "drop": key.drop, "trials": accuracy.n,
+                "accuracy": accuracy.mean, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high,
+                "accuracy_sd": accuracy.sd, "true_class_probability": cell.mean("true_class_probability"),
+                "tv_mask": cell.mean("tv_mask"), "tv_map": cell.mean("tv_map"),
+                "removed_fraction_nominal": a.panel.nominal_removed(key.drop),
+                "removed_fraction": cell.mean("removed_fraction"),
+                "removed_fraction_train": cell.mean("removed_fraction_train"),
+            }  # fmt: skip
+
+
+def _differences(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for c in a.changes:
+            yield _head(a.panel) | {
+                "estimator": c.estimator, "postprocess": c.postprocess, "drop": c.drop, "pairs": c.test.n,
+                "difference": c.difference, "difference_low": c.test.difference.low,
+                "difference_high": c.test.difference.high, "t": c.test.t, "p": c.test.p, "p_holm": c.p_holm,
+            }  # fmt: skip
+
+
+def _counts(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for group, counts in (("estimators", a.counts), ("baselines", a.baseline_counts)):
+            for c in counts:
+                yield _head(a.panel) | {
+                    "group": group, "postprocess": c.postprocess, "cells": c.cells, "lower": c.lower, "higher": c.higher,
+                    "improved": c.improved, "tested": c.tested, "lower_significant": c.lower_significant,
+                    "higher_significant": c.higher_significant, "mean_difference": c.overall.difference.mean,
+                    "mean_difference_low": c.overall.difference.low, "mean_difference_high": c.overall.difference.high,
+                    "p": c.overall.p, "cells_in_mean": c.overall_cells,
+                }  # fmt: skip
+
+
+def _ranks(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for r in a.rank_rows:
+            yield _head(a.panel) | {
+                "drop": r.drop, "postprocess": r.postprocess, "estimator": r.estimator, "rank_plain": r.plain,
+                "rank_after": r.after, "rank_if_only_this_one": r.alone,
+            }  # fmt: skip
+
+
+def _agreement(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for g in a.agreements:
+            yield _head(a.panel) | {
+                "drop": g.drop, "postprocess": g.postprocess, "estimators": g.estimators, "kendall_tau": g.tau,
+                "kendall_tau_between_trials": g.tau_between_trials, "best_plain": g.winner_plain, "best_after": g.winner_after,
+            }  # fmt: skip
+
+
+def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+    for a in audits:
+        for drop in a.panel.main_drops:
+            for kind in TV_KINDS:
+                for points in POINT_SETS:
+                    fit = fit_at(a.panel, kind, drop, points)
+                    if fit.n >= 2:
+                        yield _head(a.panel) | {
+                            "drop": drop, "x": kind, "points": points, "n": fit.n, "slope": fit.slope,
+                            "intercept": fit.intercept, "r2": fit.r2, "p": fit.p, "spearman": fit.spearman,
+                            "spearman_p": fit.spearman_p,
+                        }  # fmt: skip

@@ -1,0 +1,135 @@
+"""Sentences of the report that depend on numbers, shared by the page and the terminal."""
+
+from __future__ import annotations
+
+import math
+
+from roarfast.report.audit import ALPHA, Audit, Count
+from roarfast.report.figures import p_text, signed
+from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
+from roarfast.report.html import percent
+
+CAUTION = (
+    "A good score here is not proof of a good explanation. Filters such as a blur or a maximum filter see the map only, "
+    "never the model or the data, so they cannot add information about the model (data processing inequality). Where they "
+    "still improve the score, the benchmark rewards the shape of the masks: compact, blurry masks remove whole structures "
+    "of an image, scattered ones leave neighbours from which a network recovers what was removed.",
+    "So do not call one estimator better than another from these accuracies alone. Report total variation beside them, "
+    "compare estimators of similar blur, and mistrust an advantage that a filter gives to any map. How strong the effect is "
+    "depends on the data. The same holds for ROAD, which generates its images in the same way.",
+)
+NO_RETRAIN = (
+    "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
+    "was trained on, and scattered filled pixels disturb it more than one filled region of the same size. This can even "
+    "reverse the effect of smoothing: a drop of accuracy here mixes what the pixels meant with how odd the image looks."
+)
+LEAKAGE = (
+    "Accuracy of a network that was trained and tested on the removal masks alone, without any image. Whatever lies above "
+    "chance (one divided by the number of classes) is given away by the shape of the masks, and a retrained network can use it."
+)
+
+
+def direction(panel: Panel) -> str:
+    """Which way is better, and why."""
+    why = {
+        ("lower", False): "removing what matters should hurt",
+        ("higher", False): "removing what does not matter should not hurt",
+        ("higher", True): "keeping what matters should preserve accuracy",
+        ("lower", True): "keeping what does not matter should not help",
+    }[panel.better, panel.protocol == "kar"]
+    return f"{panel.better} accuracy is better: {why}"
+
+
+def trials_note(panel: Panel) -> str:
+    """What the number of trials allows to say; empty if there is nothing to add."""
+    n = panel.n_trials
+    if n == 1:
+        return "One trial only: no interval and no test can be given, and any difference may be chance."
+    if n == 2:
+        return (
+            "Two trials: an interval is the mean ± 12.7 standard errors and may leave the axes, and a paired test rarely "
+            "reaches significance however large the effect. That nothing is significant says little here."
+        )
+    if n == 3:
+        return "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
+    return ""
+
+
+def audit_sentences(audit: Audit) -> list[str]:
+    """What the audit found, in plain words."""
+    panel = audit.panel
+    if not panel.agnostic:
+        return ["Only plain maps were run: there is no post-processing to audit."]
+    if not audit.counts:
+        return ["No estimator has both plain and post-processed results at the same rate: nothing can be compared."]
+    sentences = [_count_sentence(panel, audit.counts)]
+    sentences += [_overall_sentence(c) for c in audit.counts if c.overall_cells]
+    if audit.baseline_counts:
+        cells, lower = (sum(getattr(c, name) for c in audit.baseline_counts) for name in ("cells", "lower"))
+        sentences.append(
+            f"Applied to the random baselines, which know nothing of the model, the same filters lowered accuracy in {lower} of {cells}."
+        )
+    return sentences + _rank_sentences(audit)
+
+
+def _count_sentence(panel: Panel, counts: list[Count]) -> str:
+    def add(name: str) -> int:
+        return sum(getattr(c, name) for c in counts)
+
+    effect = "improves" if panel.better == "lower" else "worsens"
+    text = (
+        f"Agnostic post-processing lowered accuracy (which {effect} the score) in {add('lower')} of {add('cells')} "
+        f"(estimator, t, k) and raised it in {add('higher')}"
+    )
+    if not add("tested"):
+        return text + "; with fewer than two paired trials none can be tested."
+    return text + (
+        f"; significantly lower in {add('lower_significant')}, significantly higher in {add('higher_significant')} "
+        f"(paired t-test over trials, {100 * ALPHA:.0f} % level, Holm-corrected over these {add('tested')} tests)."
+    )
+
+
+def _overall_sentence(count: Count) -> str:
+    d = count.overall.difference
+    text = f"{count.postprocess}: on average {signed(d.mean)} points over {count.overall_cells} (estimator, t)"
+    if d.n < 2:
+        return text + " (one trial: no interval)."
+    return text + f", 95 % interval {signed(d.low)} to {signed(d.high)} over {d.n} trials, {p_text(count.overall.p)}."
+
+
+def _rank_sentences(audit: Audit) -> list[str]:
+    if not audit.agreements:
+        return ["There is no ranking to compare: fewer than two estimators have both plain and post-processed results."]
+    taus = [a.tau for a in audit.agreements if not math.isnan(a.tau)]
+    changed = sum(a.winner_plain != a.winner_after for a in audit.agreements)
+    sentences = []
+    if taus:
+        trials = [a.tau_between_trials for a in audit.agreements if not math.isnan(a.tau_between_trials)]
+        yardstick = f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)" if trials else ""
+        sentences.append(
+            f"Ranking before and after k applied to all: Kendall's τ from {min(taus):.2f} to {max(taus):.2f}{yardstick}; "
+            f"another estimator comes first in {changed} of {len(audit.agreements)} (t, k)."
+        )
+    jump = max(audit.rank_rows, key=lambda r: r.plain - r.alone)
+    if jump.plain - jump.alone > 0:
+        sentences.append(
+            f"If only one author filters: {pretty(jump.estimator)} with {jump.postprocess} at t = {jump.drop:g} rises from "
+            f"rank {jump.plain:g} to {jump.alone:g} among plain maps, with no more knowledge of the model."
+        )
+    return sentences
+
+
+def standings(panel: Panel) -> str:
+    """Best plain estimator at the highest common rate, with the baselines."""
+    for drop in reversed(panel.main_drops):
+        plain = {e: c.accuracy().mean for e in panel.estimators if (c := panel.get(e, PLAIN, drop))}
+        real = {e: a for e, a in plain.items() if e not in BASELINES}
+        if not real:
+            continue
+        best = (min if panel.better == "lower" else max)(real, key=lambda e: real[e])
+        parts = [f"best plain estimator {pretty(best)} {percent(real[best])} %"]
+        parts += [f"{words} {percent(plain[b])} %" for b, words in BASELINES.items() if b in plain]
+        if not math.isnan(panel.base.mean):
+            parts.append(f"nothing removed {percent(panel.base.mean)} %")
+        return f"{panel.title}, t = {drop:g} ({panel.better} is better): " + ", ".join(parts)
+    return f"{panel.title}: baselines only"
