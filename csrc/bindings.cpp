@@ -72,7 +72,9 @@ PYBIND11_MODULE(RF_MODULE, m) {
   m.def("simt_set_seed", &rf::simt::set_seed);
   m.def("simt_get_seed", &rf::simt::get_seed);
   m.def("simt_selftest_names", &rf::simt::selftest_names);
-  m.def("simt_selftest", [](const char* name) { check(rf::simt::selftest(name)); });
+  m.def(
+      "simt_selftest", [](const char* name) { check(rf::simt::selftest(name)); },
+      py::call_guard<py::gil_scoped_release>());
 #endif
 
   RF_DEF(total_variation);

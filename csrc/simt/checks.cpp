@@ -141,8 +141,8 @@ void check_shared(size_t offset, size_t bytes, Access access, const void* code) 
   flush_pending_race_check();
   if (!is_allocated(offset, bytes)) {
     set_failure_code(code);
-    fail_launch("out-of-range %s of shared memory: byte(s) at %s",
-                access == Access::kRead ? "load" : "store", describe_shared(offset));
+    fail_launch("out-of-range %s of shared memory: %s", access == Access::kRead ? "load" : "store",
+                describe_shared(offset));
   }
   if (access == Access::kRead) {
     const int self = block.current->id;

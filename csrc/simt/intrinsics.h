@@ -117,7 +117,7 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float __saturatef(float x) {
   return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
-}               // NaN becomes 0
+}  // NaN becomes 0
 #ifndef __expf  // glibc keeps some of these names for itself
 inline float rf_simt_expf(float x) { return expf(x); }
 inline float rf_simt_logf(float x) { return logf(x); }
