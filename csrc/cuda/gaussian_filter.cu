@@ -105,18 +105,19 @@ template <typename C>
 __global__ void __launch_bounds__(kThreads)
     gaussian_weights_kernel(C* weights, double sigma, int radius) {
   RF_SHARED(double, partial, [kThreads]);
+  const int thread = static_cast<int>(threadIdx.x);
   const double factor = radius > 0 ? -0.5 / (sigma * sigma) : 0.0;
   double sum = 0.0;
-  for (int64_t k = radius - threadIdx.x; k > 0; k -= kThreads)
+  for (int64_t k = radius - thread; k > 0; k -= kThreads)
     sum += exp(factor * static_cast<double>(k * k));
-  partial[threadIdx.x] = sum;
+  partial[thread] = sum;
   __syncthreads();
   for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+    if (thread < half) partial[thread] += partial[thread + half];
     __syncthreads();
   }
   const double total = 1.0 + 2.0 * partial[0];
-  for (int64_t k = threadIdx.x; k <= radius; k += kThreads) {
+  for (int64_t k = thread; k <= radius; k += kThreads) {
     weights[k] = static_cast<C>(exp(factor * static_cast<double>(k * k)) / total);
   }
 }

@@ -19,7 +19,7 @@ constexpr int64_t kMaxGrid = 0x7fffffff;
 // is loaded as the lower neighbour of the one above and kept in a register (8 loads in flight); its
 // right neighbour is in the L1 cache. Reads 9/8 of the pixels, writes three doubles per band.
 template <typename T, bool kIsotropic, bool kRange>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     tv_bands_kernel(const T* __restrict__ in,              // [n, h, w]
                     rf::TvPartial* __restrict__ partials,  // [n, bands]
                     int64_t total, int bands, int64_t h, int64_t w) {
