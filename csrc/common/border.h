@@ -9,23 +9,27 @@
 namespace rf {
 
 // Remainder with the sign of the divisor: floor_mod(-1, 5) == 4.
-RF_HD int64_t floor_mod(int64_t i, int64_t n) {
-  const int64_t r = i % n;
+template <typename Int>
+RF_HD Int floor_mod(Int i, Int n) {
+  const Int r = i % n;
   return r < 0 ? r + n : r;
 }
 
 // Source index in [0, n) for position i, or -1 where RF_CONSTANT supplies the value.
 // Holds for any i, however far outside: filters may be larger than the image.
-RF_HD int64_t border_index(int64_t i, int64_t n, rf_border mode) {
+// In CUDA kernels border_index_as<int> is the quick one: a 64-bit remainder is a long routine
+// there.
+template <typename Int>
+RF_HD Int border_index_as(Int i, Int n, rf_border mode) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
     case RF_REFLECT: {
-      const int64_t m = floor_mod(i, 2 * n);
+      const Int m = floor_mod(i, 2 * n);
       return m < n ? m : 2 * n - 1 - m;
     }
     case RF_MIRROR: {
       if (n == 1) return 0;
-      const int64_t m = floor_mod(i, 2 * n - 2);
+      const Int m = floor_mod(i, 2 * n - 2);
       return m < n ? m : 2 * n - 2 - m;
     }
     case RF_NEAREST:
@@ -36,6 +40,10 @@ RF_HD int64_t border_index(int64_t i, int64_t n, rf_border mode) {
       return -1;
   }
   return -1;
+}
+
+RF_HD int64_t border_index(int64_t i, int64_t n, rf_border mode) {
+  return border_index_as<int64_t>(i, n, mode);
 }
 
 }  // namespace rf
