@@ -45,7 +45,8 @@ struct Plan {
   bool custom;        // not the default weights
   double centre;      // 1 / omega - 1 of the damped Jacobi smoother; 0 for the default weights
   bool connected;     // every pixel can reach every other one
-  double stop_factor;  // the correction must be below stop_factor * tol
+  bool in_double;     // directions decouple: float32 would lose too many digits
+  double tolerance_factor;  // below 1 where corrections say less about the error
 };
 
 inline bool is_default(const Weights& w) {
@@ -91,7 +92,8 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   if (!plan.custom) base = Weights{};
   if (line) base = h == 1 ? Weights{weights[3] > 0 ? 6.0 : 0.0, 0, 0, 0} : Weights{0, weights[1] > 0 ? 6.0 : 0.0, 0, 0};
   plan.centre = plan.custom ? 1 / jacobi_damping(base, line) - 1 : 0;
-  plan.stop_factor = plan.custom ? 0.1 : 0.5;
+  plan.in_double = line || base.edge_x != base.edge_y || base.diag_main != base.diag_anti || base.edge_x == 0;
+  plan.tolerance_factor = plan.in_double ? 0.1 : 1;
   const bool x = base.edge_x > 0, y = base.edge_y > 0, diagonal = base.diag_main > 0 || base.diag_anti > 0;
   plan.connected = w == 1 ? (h == 1 || y) : h == 1 ? x : (x && y) || ((x || y) && diagonal);
 
@@ -123,6 +125,46 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   plan.levels = l + 1;
   return plan;
 }
+
+inline bool needs_double(const Plan& plan, double tol) { return plan.in_double || tol < kFloatTolerance; }
+
+// Smallest eigenvalue of the preconditioned matrix, from the steps of the conjugate gradients: the smallest
+// singular value of their bidiagonal Lanczos factor, followed by incremental condition estimation.
+template <typename Real>
+struct SmallestEigenvalue {
+  Real norm2 = 0;  // estimate of 1 / eigenvalue
+  Real last = 0;   // last component of the vector that attains it
+  Real previous_alpha = 0;
+
+  RF_HD void add_step(Real alpha, Real beta) {
+    if (!(alpha > 0)) return;
+    if (!(previous_alpha > 0)) {
+      norm2 = alpha;
+      last = std::sqrt(alpha);
+    } else {
+      const Real carry = std::sqrt(beta / previous_alpha) * last;
+      const Real m11 = norm2 + carry * carry * alpha, m12 = -carry * alpha, m22 = alpha;
+      const Real half_difference = (m11 - m22) / 2;
+      const Real root = std::sqrt(half_difference * half_difference + m12 * m12);
+      norm2 = (m11 + m22) / 2 + root;
+      // Eigenvector (s, c) of [m11 m12; m12 m22], from the better conditioned of its two forms.
+      Real s = half_difference >= 0 ? half_difference + root : m12;
+      Real c = half_difference >= 0 ? m12 : root - half_difference;
+      const Real length = std::sqrt(s * s + c * c);
+      if (length > 0) s /= length, c /= length;
+      last = (c - s * carry) * std::sqrt(alpha);
+    }
+    previous_alpha = alpha;
+  }
+
+  // How large the last correction z may be, in units of the tolerance. The error that adding z leaves is about
+  // (1 - lambda) / lambda |z|; half the tolerance is kept in reserve.
+  RF_HD Real stop_factor() const {
+    const Real lambda = norm2 > 0 ? 1 / norm2 : 1;
+    const Real bound = lambda < 1 ? Real(0.5) * lambda / (1 - lambda) : Real(0.5);
+    return bound < Real(0.5) ? bound : Real(0.5);
+  }
+};
 
 inline rf_status check_arguments(int64_t n, int64_t c, int64_t h, int64_t w, int64_t mask_count,
                                  const double weights[4], double tol, int64_t max_iter) {

@@ -41,12 +41,12 @@ class Worker {
     }
     Scaling scaling[Layout::kSystems];
     read_systems<Layout, In>(job_, systems, &grid_, scaling);
-    V<Real> stop{};
+    V<Real> tolerance{};
     for (int lane = 0; lane < Layout::kVec; ++lane) {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
-      stop[lane] = static_cast<Real>(plan_.stop_factor * job_.tol * s.range * s.scale);
+      tolerance[lane] = static_cast<Real>(plan_.tolerance_factor * job_.tol * s.range * s.scale);
     }
-    const Outcome<Layout> outcome = Solver<Layout, kCustom>(&grid_).run(stop, static_cast<int>(job_.max_iter));
+    const Outcome<Layout> outcome = Solver<Layout, kCustom>(&grid_).run(tolerance, static_cast<int>(job_.max_iter));
     write_systems<Layout, In, Out>(job_, systems, scaling, &grid_, buffers_);
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
@@ -154,7 +154,7 @@ void run_types(const Job& job, const Plan& plan, void* workspace) {
       run_all<Rows<Real>, In, Out, custom.value>(job, plan, workspace);
     }
   };
-  const bool in_double = std::is_same_v<In, double> || job.tol < kFloatTolerance;
+  const bool in_double = std::is_same_v<In, double> || needs_double(plan, job.tol);
   if (in_double) {
     plan.custom ? run(rf::type_tag<double>{}, std::true_type{}) : run(rf::type_tag<double>{}, std::false_type{});
   } else if constexpr (!std::is_same_v<In, double>) {
@@ -172,7 +172,7 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
   const Plan plan = make_plan(h, w, weights);
   Job job{};
   job.h = h, job.w = w;
-  const bool lanes = h * w <= kLanesMaxPixels, in_double = dtype == RF_FLOAT64 || tol < kFloatTolerance;
+  const bool lanes = h * w <= kLanesMaxPixels, in_double = dtype == RF_FLOAT64 || needs_double(plan, tol);
   const int64_t bytes = in_double ? (lanes ? thread_bytes<Lanes<double>>(job, plan) : thread_bytes<Rows<double>>(job, plan))
                                   : (lanes ? thread_bytes<Lanes<float>>(job, plan) : thread_bytes<Rows<float>>(job, plan));
   return rf_get_num_threads() * (bytes + 1) + 64;

@@ -32,8 +32,8 @@ class Solver {
  public:
   explicit Solver(Grid<Layout>* grid) : grid_(grid), f_(grid->fine) {}
 
-  // Solves for u, which holds known values and 0 at unknown pixels; stops when the correction is <= stop.
-  Outcome<Layout> run(Vec stop, int max_iterations) {
+  // Solves for u, which holds known values and 0 at unknown pixels, to an error of about `tolerance`.
+  Outcome<Layout> run(Vec tolerance, int max_iterations) {
     start();
     if (grid_->use_coarse) {
       descend<false>(Vec{});
@@ -42,6 +42,8 @@ class Solver {
     Vec rz, largest;
     ascend<false>(Vec{}, &rz, &largest);
 
+    SmallestEigenvalue<Real> smallest[kSpectra];
+    Vec stop = stop_below(smallest, tolerance);
     Outcome<Layout> out;
     out.iterations = Mask{} + 1;
     out.converged = largest <= stop;
@@ -56,6 +58,10 @@ class Solver {
       active &= ~stuck;
       const Vec step = rz / select<Real>(active, pq, splat<Real>(Real(1)));
       alpha = keep<Real>(active, step) + keep<Real>(finishing, splat<Real>(Real(1)));
+      for (int lane = 0; lane < kSpectra; ++lane) {
+        if (active[lane]) smallest[lane].add_step(alpha[lane], beta[lane]);
+      }
+      stop = stop_below(smallest, tolerance);
       const Vec previous = rz;
       if (grid_->use_coarse) {
         descend<true>(alpha);
@@ -78,6 +84,13 @@ class Solver {
   }
 
  private:
+  static constexpr int kSpectra = Layout::kSystems;
+
+  static Vec stop_below(const SmallestEigenvalue<Real>* smallest, Vec tolerance) {
+    Vec factor;
+    for (int lane = 0; lane < kVec; ++lane) factor[lane] = smallest[kSpectra == 1 ? 0 : lane].stop_factor();
+    return factor * tolerance;
+  }
   static bool any(Mask m) {
     bool r = false;
     for (int lane = 0; lane < kVec; ++lane) r |= m[lane] != 0;
