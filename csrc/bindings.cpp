@@ -70,4 +70,16 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(maximum_filter);
   RF_DEF(maximum_filter_workspace_bytes);
   RF_DEF(sobel);
+  RF_DEF(percentile);
+  RF_DEF(percentile_workspace_bytes);
+  RF_DEF(removal_mask);
+  RF_DEF(removal_mask_workspace_bytes);
+  RF_DEF(rank_codes);
+  RF_DEF(rank_codes_workspace_bytes);
+  RF_DEF(removed_fraction);
+  RF_DEF(fill);
+  RF_DEF(remove);
+  RF_DEF(remove_workspace_bytes);
+  RF_DEF(pixel_random);
+  RF_DEF(block_random);
 }
