@@ -89,4 +89,16 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(philox_normal);
   RF_DEF(impute_linear);
   RF_DEF(impute_linear_workspace_bytes);
+  RF_DEF(percentile);
+  RF_DEF(percentile_workspace_bytes);
+  RF_DEF(removal_mask);
+  RF_DEF(removal_mask_workspace_bytes);
+  RF_DEF(rank_codes);
+  RF_DEF(rank_codes_workspace_bytes);
+  RF_DEF(removed_fraction);
+  RF_DEF(fill);
+  RF_DEF(remove);
+  RF_DEF(remove_workspace_bytes);
+  RF_DEF(pixel_random);
+  RF_DEF(block_random);
 }

@@ -134,6 +134,67 @@ rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dty
 int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w,
                                          double weight_main, double weight_y, double weight_anti,
                                          double weight_x, double tol);
+// ---- selection ------------------------------------------------------------------------------------------
+// Rows are samples: `n` of them with `f` features each (pixels, or channels * pixels); f < 2^32.
+// Small arrays of parameters (q, drops) are host pointers on every backend. `index` [n] holds the sample ids
+// that seed the randomness (null: the row number). `nan_flags` [n] receives 1 for a row that has a NaN, else 0
+// (null: not checked); a NaN counts as +inf. docs/selection.md defines the rules.
+enum { RF_MAX_RATES = 254 };  // most q or drops in one call
+typedef enum rf_rule { RF_EXACT = 0, RF_PERCENTILE = 1, RF_STRICT = 2 } rf_rule;
+typedef enum rf_order { RF_MORF = 0, RF_LERF = 1 } rf_order;
+
+// numpy.percentile with linear interpolation: in [n, f] any dtype -> out [n, nq]. out_dtype is the dtype of
+// `in` (NumPy's result for a Python float q) or float64 (its result for an array of q, and for integers).
+rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype, int64_t n, int64_t f,
+                        const double* q, int64_t nq, uint8_t* nan_flags, void* workspace, rf_stream stream);
+int64_t rf_percentile_workspace_bytes(rf_dtype dtype, int64_t n, int64_t f, int64_t nq);
+
+// in [n, f] any dtype -> mask [n, f], 1 = removed. keep != 0 removes what would have stayed and keeps the rest.
+rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n, int64_t f, double drop,
+                          rf_rule rule, rf_order order, int keep, uint64_t seed, const int64_t* index,
+                          uint8_t* nan_flags, void* workspace, rf_stream stream);
+int64_t rf_removal_mask_workspace_bytes(rf_dtype dtype, int64_t n, int64_t f);
+
+// in [n, f] any dtype -> codes [n, f]: the index of the first of the ascending drops at which the feature is
+// removed, ndrops if it never is.
+rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtype, int64_t n, int64_t f,
+                        const double* drops, int64_t ndrops, rf_rule rule, rf_order order, uint64_t seed,
+                        const int64_t* index, uint8_t* nan_flags, void* workspace, rf_stream stream);
+int64_t rf_rank_codes_workspace_bytes(rf_dtype dtype, int64_t n, int64_t f, int64_t ndrops);
+
+// codes [n, f] -> out [n]: how many features have a code <= j, as a fraction of f.
+rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f, int64_t j,
+                              rf_stream stream);
+
+// ---- fill, remove ---------------------------------------------------------------------------------------
+// Images x, out [n, c, p] of p pixels, or [n, p, c] if channels_last; masks [n, p], or as x if per_feature.
+typedef enum rf_fill_kind {
+  RF_FILL_VALUES = 0,     // values [c], or [n, c] if values_per_image
+  RF_FILL_MEAN_KEPT = 1,  // mean of the pixels that stay, per image and channel (all pixels if none stays)
+  RF_FILL_MEAN_ALL = 2,   // mean of all pixels, per image and channel
+  RF_FILL_IMAGE = 3,      // the same feature of `other`, which is as x
+  RF_FILL_NOISE = 4,      // noise_mean + noise_std * standard normal (Philox; seed, index)
+} rf_fill_kind;
+// Values for uint8 images are rounded to the nearest even integer and clipped.
+rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype, int64_t n, int64_t c, int64_t p,
+                  int channels_last, int per_feature, rf_fill_kind kind, const double* values,
+                  int values_per_image, const void* other, double noise_mean, double noise_std, uint64_t seed,
+                  const int64_t* index, rf_stream stream);
+
+// rf_removal_mask of `in` and rf_fill of x in one go. `seed` breaks ties, `noise_seed` draws noise.
+rf_status rf_remove(const void* x, const void* in, void* out, rf_dtype dtype, rf_dtype in_dtype, int64_t n,
+                    int64_t c, int64_t p, int channels_last, int per_feature, double drop, rf_rule rule,
+                    rf_order order, int keep, uint64_t seed, const int64_t* index, uint8_t* nan_flags,
+                    rf_fill_kind kind, const double* values, int values_per_image, const void* other,
+                    double noise_mean, double noise_std, uint64_t noise_seed, void* workspace, rf_stream stream);
+int64_t rf_remove_workspace_bytes(rf_dtype in_dtype, int64_t n, int64_t c, int64_t p, int per_feature);
+
+// ---- pixel_random, block_random -------------------------------------------------------------------------
+// out [n, f]: uniform in [0, 1).
+rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed, const int64_t* index, rf_stream stream);
+// mask [n, h, w]: one rectangle of 1s per image; csrc/common/random_block.h says which.
+rf_status rf_block_random(uint8_t* mask, int64_t n, int64_t h, int64_t w, double drop, uint64_t seed,
+                          const int64_t* index, rf_stream stream);
 
 #ifdef __cplusplus
 }  // extern "C"
