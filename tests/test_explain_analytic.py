@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explain_nets import Linear, Quadratic, images, seeded, torch
+from explain_nets import Linear, Quadratic, images, one_thread, seeded, torch  # noqa: F401
 
 import roarfast as rf
 from roarfast.explain import Aggregation, Explainer, Options, explain
