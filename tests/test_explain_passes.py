@@ -78,7 +78,9 @@ def test_a_map_does_not_depend_on_batch_size_or_order():
     order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
     shuffled = explain(model, x[order], EVERYTHING, options=FEW, index=ids[order], batch_size=9, aggregation=RAW)
     for i in (0, 17, 63):
-        alone = explain(model, x[i : i + 1], EVERYTHING, options=FEW, index=ids[i : i + 1], batch_size=1, aggregation=RAW)
+        alone = explain(
+            model, x[i : i + 1], EVERYTHING, options=FEW, index=ids[i : i + 1], batch_size=1, aggregation=RAW
+        )
         for name, a in together.items():
             tolerance = {"rtol": 1e-4, "atol": 1e-5 * a[i].abs().max().item()}
             torch.testing.assert_close(alone[name][0], a[i], **tolerance)
@@ -143,7 +145,9 @@ class OutOfMemoryAbove(nn.Module):
 def test_out_of_memory_halves_the_batch_and_says_so():
     model, x = OutOfMemoryAbove(3), images(7)
     expected = explain(model.model, x, EVERYTHING, options=FEW)
-    explainer = Explainer(model, EVERYTHING, options=Options(ig_steps=5, noise_samples=4, gc_layer="model.4"), batch_size=16)
+    explainer = Explainer(
+        model, EVERYTHING, options=Options(ig_steps=5, noise_samples=4, gc_layer="model.4"), batch_size=16
+    )
     with pytest.warns(ResourceWarning, match="going on with batch_size=") as caught:
         maps = explainer(x)
     assert [str(w.message).split("=")[1] for w in caught if w.category is ResourceWarning] == ["8", "4", "2"]
@@ -167,9 +171,7 @@ def state_of(model):
         "requires_grad": [p.requires_grad for p in model.parameters()],
         "grad": [None if p.grad is None else p.grad.clone() for p in model.parameters()],
         "values": [v.clone() for v in model.state_dict().values()],
-        "hooks": [
-            (len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks)) for m in model.modules()
-        ],
+        "hooks": [(len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks)) for m in model.modules()],
     }
 
 
@@ -224,7 +226,7 @@ def test_the_model_is_left_as_it_was_after_an_exception(names, after):
 def test_memory_beside_the_model_is_within_the_stated_bound():
     from live_bytes import LiveBytes
 
-    model, x = seeded(small_net), images(32)
+    model, x = seeded(small_net), images(16)
     batch_size = 8
     with LiveBytes() as one_pass:
         rows = x[:batch_size].clone().requires_grad_()
