@@ -41,7 +41,10 @@ def torchvision_models():
 def test_torchvision_resnets(name):
     """In-place ReLU modules, each used two or three times in a block."""
     model = seeded(lambda: getattr(torchvision_models(), name)(num_classes=5))
-    x = images(2, size=32)
+    small = Explainer(model, "gc")
+    small(images(1, size=32))
+    assert small._layer[0] == "layer3"  # at this size, layer4 has a single pixel
+    x = images(1, size=64)
     maps = check(model, x, "layer4", NAMES if name == "resnet18" else ["grad", "gb", "gc"])
     # Guided backprop by brute force: every ReLU replaced by one whose backward pass is guided.
     twin = seeded(lambda: getattr(torchvision_models(), name)(num_classes=5))
@@ -64,7 +67,7 @@ class Guided(nn.Module):
 def test_vgg():
     model = seeded(lambda: torchvision_models().vgg11_bn(num_classes=5, dropout=0.5))
     model.classifier = nn.Linear(512 * 7 * 7, 5)  # the real one has 100 million weights
-    check(model, images(1, size=32), "features", ["grad", "gb", "gc"])
+    check(model, images(1, size=64), "features", ["grad", "gb", "gc"])
 
 
 def test_resnet8_and_convnet():
@@ -162,7 +165,7 @@ def test_grad_cam_alone_runs_backward_to_its_layer_only():
 
 def test_bad_layers():
     net = seeded(small_net)
-    with pytest.raises(ValueError, match="gc_layer must be a module of the model, got 'layer4'. Its modules: 0, 1"):
+    with pytest.raises(ValueError, match=r"gc_layer must be a module of the model, got 'layer4'\. Its modules: 0, 1"):
         explain(net, images(1), "gc", options=Options(gc_layer="layer4"))
     with pytest.raises(ValueError, match=r"'8' returns \(1, 4\)"):
         explain(net, images(1), "gc", options=Options(gc_layer="8"))
