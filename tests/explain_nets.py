@@ -1,4 +1,4 @@
-"""Small models for the tests of roarfast.explain; importing this skips the test where torch is missing."""
+"""Small models for the tests of roarfast.explain, and a fixture to import: `one_thread`. Skips where torch is missing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny models are faster on one thread, above all where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def seeded(make, seed=0):

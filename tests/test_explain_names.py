@@ -9,13 +9,21 @@ pytest.importorskip("torch")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roarfast.explain.names import BASES, ENSEMBLES, GRADIENT_BASES, PAPER, Name, check_custom, from_slug, parse, parse_all
+from roarfast.explain.names import (
+    BASES,
+    ENSEMBLES,
+    GRADIENT_BASES,
+    PAPER,
+    Name,
+    check_custom,
+    from_slug,
+    parse,
+    parse_all,
+)
 
 names = st.one_of(
     st.builds(Name, base=st.sampled_from(BASES), squared=st.booleans()),
-    st.builds(
-        Name, base=st.sampled_from(GRADIENT_BASES), ensemble=st.sampled_from(ENSEMBLES), squared=st.booleans()
-    ),
+    st.builds(Name, base=st.sampled_from(GRADIENT_BASES), ensemble=st.sampled_from(ENSEMBLES), squared=st.booleans()),
 )
 
 

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-ndimage = pytest.importorskip("scipy.ndimage")
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roarfast.explain import PostProcess
+torch = pytest.importorskip("torch")
+ndimage = pytest.importorskip("scipy.ndimage")
+
+from roarfast.explain import PostProcess  # noqa: E402
 
 steps = st.one_of(
     st.integers(1, 9).map(lambda n: f"max({n})"),

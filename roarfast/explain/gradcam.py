@@ -25,9 +25,10 @@ def cam(activation: Tensor, gradient: Tensor, size: tuple[int, int], relu: bool,
 def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str, nn.Module]:
     """The module called `name`, or the last conv stage.
 
-    That is, of the modules that contain a convolution and return feature maps `[N, K, h, w]`, the one that finishes
-    last in a forward pass: `layer4` of a ResNet, `features` of a VGG. Maps of a single pixel count only when
-    there are no larger ones. An `example` `[1, C, H, W]` is run through the model to see.
+    A stage is an outermost module that contains a convolution and returns feature maps `[N, K, h, w]`: `layer1` to
+    `layer4` of a ResNet, `features` of a VGG. The last is the one that finishes last in a forward pass with maps of
+    more than one pixel, if there is one: a map of one pixel says nothing about where. An `example` `[1, C, H, W]` is
+    run through the model to see.
     """
     modules = dict(model.named_modules())
     if name is not None:
@@ -55,7 +56,9 @@ def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str
     finally:
         for hook in hooks:
             hook.remove()
-    spatial = [name for larger, name in finished if larger] or [name for _, name in finished]
+    inside = {name for _, name in finished if any(name.startswith(f"{other}.") for _, other in finished)}
+    stages = [(larger, name) for larger, name in finished if name not in inside]
+    spatial = [name for larger, name in stages if larger] or [name for _, name in stages]
     if not spatial:
         raise ValueError(
             "Grad-CAM found no module with a convolution that returns [N, K, h, w]; name a layer with gc_layer"
