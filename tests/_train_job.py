@@ -1,0 +1,62 @@
+"""A small training in a process of its own, for the tests that kill it, interrupt it or run it under torchrun."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import torch
+
+from roarfast.data import load
+from roarfast.train import Recipe, build_model, train
+
+
+class SlowBackward(torch.autograd.Function):
+    """Gives a test time to kill the process in the middle of an epoch."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        time.sleep(0.02)
+        return grad
+
+
+class Slow(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return SlowBackward.apply(self.model(x))
+
+
+def main() -> None:
+    options = json.loads(sys.argv[1])
+    torch.set_num_threads(1)
+    data = [load("shapes", split, n=n) for split, n in (("train", options.get("n", 200)), ("test", 50))]
+    recipe = Recipe(
+        epochs=options.get("epochs", 3), batch_size=20, lr=0.02, pad=2, random_crop=True, flip=True, drop_last=True,
+        ghost_batch=options.get("ghost_batch"),
+    )  # fmt: skip
+    model = build_model("convnet", 10, seed=1, widths=(4, 8), dropout=options.get("dropout", 0.0))
+    if options.get("slow"):
+        model = Slow(model)
+    print("start", flush=True)
+    result = train(
+        model, *data, recipe, seed=1, checkpoint=options.get("checkpoint"),
+        checkpoint_seconds=options.get("checkpoint_seconds", 60.0), progress="none",
+    )  # fmt: skip
+    if int(__import__("os").environ.get("RANK", "0")) == 0:
+        torch.save(result.model.state_dict(), options["out"] + ".pt")
+        with open(options["out"] + ".json", "w") as file:
+            json.dump(
+                {"losses": result.step_losses, "accuracy": result.accuracy, "resumed_at": result.resumed_at}, file
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Recipes, models and batch normalisation."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from roarfast.train import PRESETS, Recipe, build_model, get_recipe, load_weights, use_ghost_batch_norm  # noqa: E402
+
+
+def test_presets_are_those_of_the_papers():
+    for name in ("cifar10", "svhn"):
+        r = PRESETS[name]
+        assert (r.epochs, r.batch_size, r.momentum, r.schedule, r.lr, r.final_lr) == (50, 128, 0.9, "cosine", 0.1, 0.0)
+    assert PRESETS["cifar10"].weight_decay == 5e-4
+    assert PRESETS["svhn"].weight_decay == 1e-4
+    cub = PRESETS["cub200"]
+    assert (cub.epochs, cub.batch_size, cub.lr, cub.pretrained) == (50, 32, 0.01, True)
+    roar = PRESETS["imagenet-roar"]
+    assert (roar.epochs, roar.warmup_epochs, roar.batch_size, roar.ghost_batch) == (90, 5, 4096, 128)
+
+
+def test_cosine_schedule_rises_and_ends_at_zero():
+    r = Recipe(epochs=10, lr=0.4, warmup_epochs=2)
+    rates = [r.lr_at(step, 10) for step in range(100)]
+    assert rates[0] == pytest.approx(0.4 / 20)
+    assert max(rates) == pytest.approx(0.4)
+    assert rates.index(max(rates)) in (19, 20)
+    assert all(a > b for a, b in zip(rates[20:], rates[21:]))
+    assert rates[-1] < 0.001
+    assert Recipe(epochs=10, lr=0.4).lr_at(50, 10) == pytest.approx(0.2)
+
+
+def test_other_schedules():
+    step = Recipe(epochs=10, schedule="step", milestones=(3, 6), lr=1.0)
+    assert [round(step.lr_at(10 * e, 10), 6) for e in (0, 2, 3, 5, 6, 9)] == [1, 1, 0.1, 0.1, 0.01, 0.01]
+    assert Recipe(schedule="constant").lr_at(999, 10) == 0.1
+    assert Recipe(epochs=10, schedule="linear", lr=1.0, final_lr=0.5).lr_at(50, 10) == pytest.approx(0.75)
+
+
+def test_overrides_and_quick():
+    assert get_recipe("quick", model="resnet8") == PRESETS["quick-resnet8"]
+    assert get_recipe("quick", model="my.module:net") == PRESETS["quick-convnet"]
+    r = get_recipe("cifar10", epochs=3, lr=0.2)
+    assert (r.epochs, r.lr, r.weight_decay) == (3, 0.2, 5e-4)
+    assert get_recipe(r, epochs=4).epochs == 4
+    assert Recipe(**{**r.as_dict()}) == r
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("epochs", 0, "an int >= 1"),
+        ("epochs", 2.5, "an int >= 1"),
+        ("batch_size", True, "an int >= 1"),
+        ("lr", 0.0, "> 0"),
+        ("lr", float("nan"), "> 0"),
+        ("momentum", 1.0, r"in \[0, 1\)"),
+        ("weight_decay", -1e-4, ">= 0"),
+        ("schedule", "cosin", "one of cosine"),
+        ("warmup_epochs", 51, r"in \[0, epochs = 50\]"),
+        ("milestones", (30, 10), "rising epochs"),
+        ("label_smoothing", 1.0, r"in \[0, 1\)"),
+        ("precision", "fp8", "one of auto"),
+        ("ghost_batch", 0, "an int >= 1 or None"),
+        ("pad", -1, "an int >= 0"),
+        ("clip_norm", 0.0, "> 0 or None"),
+    ],
+)
+def test_impossible_values(field, value, allowed):
+    with pytest.raises(ValueError, match=f"recipe: {field} must be {allowed}"):
+        Recipe(**{field: value})
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match="recipe must be one of quick, cifar10"):
+        get_recipe("cifar")
+    with pytest.raises(ValueError, match="unknown recipe field 'learning_rate'"):
+        get_recipe("cifar10", learning_rate=0.1)
+    assert dataclasses.is_dataclass(Recipe)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("convnet", 32), ("convnet", 8), ("resnet8", 32), ("resnet18", 16), ("resnet50", 64)]
+)
+def test_models(name, size):
+    model = build_model(name, 7, in_channels=1 if name == "convnet" and size == 8 else 3, seed=0)
+    x = torch.zeros(2, 1 if size == 8 else 3, size, size)
+    assert model(x).shape == (2, 7)
+
+
+def test_seed_fixes_the_weights_and_nothing_else():
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    a, b, c = (build_model("convnet", 10, seed=s).state_dict() for s in (0, 0, 1))
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(a[k], b[k]) for k in a)
+    assert not torch.equal(a["fc.weight"], c["fc.weight"])
+
+
+def tiny(num_classes):
+    """A user's factory."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 4 * 4, num_classes))
+
+
+def test_user_factories():
+    assert build_model(tiny, 5)(torch.zeros(1, 3, 4, 4)).shape == (1, 5)
+    assert build_model("test_train_recipe:tiny", 5)(torch.zeros(1, 3, 4, 4)).shape == (1, 5)
+    with pytest.raises(ValueError, match="model must be one of convnet"):
+        build_model("resnet", 10)
+    with pytest.raises(ValueError, match="no_such_package"):
+        build_model("no_such_package:net", 10)
+    with pytest.raises(TypeError, match="must return a torch.nn.Module, got int"):
+        build_model(lambda num_classes: num_classes, 10)
+
+
+def test_weights_from_a_file(tmp_path):
+    source = build_model("resnet8", 1000, seed=3)
+    torch.save(source.state_dict(), tmp_path / "w.pt")
+    model = build_model("resnet8", 5, seed=0, weights=tmp_path / "w.pt")
+    assert torch.equal(model.layer3.conv2.weight, source.layer3.conv2.weight)
+    assert load_weights(model, tmp_path / "w.pt") == ["fc.weight", "fc.bias"]
+    with pytest.raises(ValueError, match="does not fit this model"):
+        build_model("convnet", 5, weights=tmp_path / "w.pt")
+    with pytest.raises(FileNotFoundError, match="model weights not found"):
+        build_model("resnet8", 5, weights=tmp_path / "none.pt")
+
+
+class Evil:
+    """Runs code when unpickled."""
+
+    def __reduce__(self):
+        return (eval, ("1/0",))
+
+
+def test_weights_are_never_unpickled(tmp_path):
+    torch.save({"fc.weight": Evil()}, tmp_path / "w.pt")
+    with pytest.raises(Exception, match="weights_only|Weights only|Unsupported"):
+        build_model("resnet8", 5, weights=tmp_path / "w.pt")
+
+
+def test_ghost_batch_norm_normalises_in_groups():
+    torch.manual_seed(0)
+    x = torch.randn(12, 4, 5, 5) * 3 + 1
+    model = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(4)), 4)
+    plain = nn.BatchNorm2d(4)
+    expected = torch.cat([plain(part) for part in x.split(4)])
+    torch.testing.assert_close(model(x), expected)
+    means = torch.stack([part.mean((0, 2, 3)) for part in x.split(4)])
+    torch.testing.assert_close(model[0].running_mean, 0.1 * means.mean(0))
+    model.eval()
+    plain.load_state_dict(model[0].state_dict())
+    plain.eval()
+    torch.testing.assert_close(model(x), plain(x))
+    # A batch that fits one group is ordinary batch normalisation.
+    a, b = use_ghost_batch_norm(nn.Sequential(nn.BatchNorm2d(4)), 12), nn.BatchNorm2d(4)
+    assert torch.equal(a(x), b(x))
+    assert torch.equal(a[0].running_var, b.running_var)
