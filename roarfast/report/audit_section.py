@@ -47,7 +47,7 @@ def _counts(m: Material, a: Audit) -> str:
             Td(signed(d.mean) if d.n else "–", d.mean), Td(interval, d.low), Td(p_text(c.overall.p), c.overall.p),
         ])  # fmt: skip
     columns = [
-        "k", "(estimator, t)", "lower", "significantly", "higher", "significantly", "score improved", "mean change",
+        "k", "(estimator,\u00a0t)", "lower", "significantly", "higher", "significantly", "score improved", "mean change",
         "95 % interval", "p of mean",
     ]  # fmt: skip
     caption = (
