@@ -13,6 +13,8 @@ from typing import Any
 
 from roarfast.report.plotting import Figure
 
+BRIEF = 16  # tables of so many rows are kept on one page when printed
+
 
 @dataclass(frozen=True)
 class Td:
@@ -89,7 +91,7 @@ def table(
     body = "".join(_row(cells) for cells in listed)
     return (
         f'<div class="scroll" role="region" aria-labelledby="{identity}" tabindex="0">'
-        f'<table class="sortable"><caption id="{identity}">{escape(caption)}</caption>'
+        f'<table class="sortable{" brief" if len(listed) <= BRIEF else ""}"><caption id="{identity}">{escape(caption)}</caption>'
         f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
     )
 
