@@ -5,7 +5,7 @@ from __future__ import annotations
 from roarfast.report import html
 from roarfast.report.audit import Audit
 from roarfast.report.figures import p_text, signed
-from roarfast.report.grid import PLAIN, mask_only, pretty
+from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
 from roarfast.report.html import Td, number
 from roarfast.report.sections import Material, accuracy_td
 from roarfast.report.words import CAUTION, LEAKAGE, NO_RETRAIN, audit_sentences, trials_note
@@ -47,7 +47,7 @@ def _counts(m: Material, a: Audit) -> str:
             Td(signed(d.mean) if d.n else "–", d.mean), Td(interval, d.low), Td(p_text(c.overall.p), c.overall.p),
         ])  # fmt: skip
     columns = [
-        "k", "(estimator, t)", "lower", "significantly", "higher", "significantly", "score improved", "mean change",
+        "k", "(estimator,\u00a0t)", "lower", "significantly", "higher", "significantly", "score improved", "mean change",
         "95 % interval", "p of mean",
     ]  # fmt: skip
     caption = (
@@ -106,6 +106,7 @@ def _moved(before: float, after: float) -> Td:
 
 def _tests(m: Material, a: Audit) -> str:
     rows = []
+    leakage = mask_only(m.results, a.panel.dataset, a.panel.order)
     for c in a.changes:
         d = c.test.difference
         interval = f"{signed(d.low)} to {signed(d.high)}" if d.n > 1 else "–"
@@ -114,7 +115,11 @@ def _tests(m: Material, a: Audit) -> str:
             Td(signed(d.mean), d.mean), Td(interval, d.low), Td(number(c.test.p, 2), c.test.p),
             Td(number(c.p_holm, 2), c.p_holm, "flag" if c.significant else ""),
         ])  # fmt: skip
+        if leakage:
+            cell = leakage.get(CellKey(c.estimator, c.postprocess, c.drop))
+            rows[-1].append(accuracy_td(cell.accuracy(), 0) if cell else Td("–"))
     columns = ["Estimator", "k", "t", "pairs", "difference", "95 % interval", "p", "p, Holm"]
+    columns += ["leakage (%)"] if leakage else []
     return html.table(m.ids, "Accuracy with k minus plain, in points, paired over trials.", columns, rows)
 
 

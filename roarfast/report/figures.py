@@ -31,6 +31,8 @@ def accuracy_curves(panel: Panel, folder: Path) -> Figure:
             axis.set_title(pretty(estimator), loc="left")
             axis.set_ylim(*plotting.y_limits(values))
             axis.set_xlim(min(panel.drops) - 0.04, max(panel.drops) + 0.04)
+            if len(panel.drops) <= 5:
+                axis.set_xticks(panel.drops)
             plotting.percent_axis(axis.yaxis)
         figure.supxlabel(panel.rate_name, fontsize=9)
         figure.supylabel("accuracy (%)", fontsize=9)
@@ -38,8 +40,7 @@ def accuracy_curves(panel: Panel, folder: Path) -> Figure:
         for axis in axes:
             for handle, label in zip(*axis.get_legend_handles_labels()):
                 handles.setdefault(label, handle)
-        columns = min(len(handles), 3 * min(len(real), 2))
-        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=columns)
+        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6 if len(real) > 2 else 4)
         note = f"Accuracy against the {panel.rate_name} for {len(real)} estimators; {panel.better} is better."
         return plotting.finish(figure, folder, f"{panel.slug}-curves", f"Accuracy curves: {panel.title}", note)
 
@@ -158,6 +159,14 @@ def tv_arrows(panel: Panel, folder: Path) -> Figure | None:
         return plotting.finish(figure, folder, f"{panel.slug}-arrows", f"Blur and accuracy: {panel.title}", note)
 
 
+def shown_rates(panel: Panel) -> list[float]:
+    """At most four of the rates, evenly chosen with the first and the last: more cannot be told apart."""
+    drops = panel.main_drops
+    if len(drops) <= 4:
+        return drops
+    return [drops[round(i * (len(drops) - 1) / 3)] for i in range(4)]
+
+
 def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float]]]) -> None:
     for (_, start), (_, end) in zip(path, path[1:]):
         arrow = {"arrowstyle": "-|>", "color": plotting.GREY, "linewidth": 0.9, "shrinkA": 2, "shrinkB": 2}
@@ -171,7 +180,7 @@ def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float
 def _paths(panel: Panel, estimator: str) -> dict[float, list[tuple[str, tuple[float, float]]]]:
     """Rate → points (k, (mask TV, accuracy)) in the order of k, where there are at least two."""
     paths = {}
-    for drop in panel.drops:
+    for drop in shown_rates(panel):
         cells = ((k, panel.get(estimator, k, drop)) for k in panel.postprocesses)
         path = [(k, (c.mean("tv_mask"), c.accuracy().mean)) for k, c in cells if c and not math.isnan(c.mean("tv_mask"))]
         if len(path) > 1:
@@ -192,7 +201,7 @@ def _marker_legend(figure: Any, panel: Panel) -> None:
 
 def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
     """Plain maps: TV against accuracy over estimators with the fitted line; mask TV left, min-max map TV right."""
-    drops = [t for t in panel.main_drops if len(points_at(panel, "tv_mask", t)) >= 3]
+    drops = [t for t in shown_rates(panel) if len(points_at(panel, "tv_mask", t, "paper")) >= 3]
     if not drops:
         return None
     with plotting.style() as new_figure:

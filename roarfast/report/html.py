@@ -13,6 +13,8 @@ from typing import Any
 
 from roarfast.report.plotting import Figure
 
+BRIEF = 16  # tables of so many rows are kept on one page when printed
+
 
 @dataclass(frozen=True)
 class Td:
@@ -78,15 +80,18 @@ def table(
         groups: (label, number of columns) of a first header row, spanning all columns.
     """
     identity = ids.next()
+    listed = list(rows)
+    left = {i for cells in listed for i, cell in enumerate(cells) if isinstance(cell, Td) and "text" in cell.css.split()}
     head = ""
     if groups:
         cells = (f'<th scope="colgroup" colspan="{n}">{escape(label)}</th>' if label else f'<td colspan="{n}"></td>' for label, n in groups)  # fmt: skip
         head = f'<tr class="groups">{"".join(cells)}</tr>'
-    head += "<tr>" + "".join(f'<th scope="col">{escape(c)}</th>' for c in columns) + "</tr>"
-    body = "".join(_row(cells) for cells in rows)
+    names = (f'<th scope="col"{_class("text" if i in left else "")}>{escape(c)}</th>' for i, c in enumerate(columns))
+    head += f"<tr>{''.join(names)}</tr>"
+    body = "".join(_row(cells) for cells in listed)
     return (
         f'<div class="scroll" role="region" aria-labelledby="{identity}" tabindex="0">'
-        f'<table class="sortable"><caption id="{identity}">{escape(caption)}</caption>'
+        f'<table class="sortable{" brief" if len(listed) <= BRIEF else ""}"><caption id="{identity}">{escape(caption)}</caption>'
         f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -116,7 +121,10 @@ def figure(ids: TableIds, picture: Figure, text: str) -> str:
         drawing = f'<div role="img" aria-label="{escape(picture.description)}" class="drawing">{picture.svg}</div>'
         files = f'<a href="figures/{picture.name}.svg">SVG</a>, <a href="figures/{picture.name}.png">PNG</a>'
     caption = f'<figcaption id="{identity}"><strong>{escape(picture.title)}.</strong> {escape(text)} '
-    return f'<figure aria-labelledby="{identity}">{drawing}{caption}<span class="files">{files}</span></figcaption></figure>'
+    caption += f'<span class="files">{files}</span></figcaption>'
+    if picture.png:  # several follow each other: the name above tells which is which
+        return f'<figure class="pictures" aria-labelledby="{identity}">{caption}{drawing}</figure>'
+    return f'<figure aria-labelledby="{identity}">{drawing}{caption}</figure>'
 
 
 def page(title: str, header: str, sections: Sequence[tuple[str, str, str]]) -> str:
@@ -137,7 +145,7 @@ def page(title: str, header: str, sections: Sequence[tuple[str, str, str]]) -> s
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{asset('page.css')}</style></head><body>"
         f'<a class="skip" href="#main">Skip to the results</a><header>{header}</header>'
-        f'<nav aria-label="Contents"><ol>{links}</ol></nav><main id="main">{body}</main>'
+        f'<nav aria-label="Contents"><ul>{links}</ul></nav><main id="main">{body}</main>'
         '<p class="visually-hidden" id="announce" role="status" aria-live="polite"></p>'
         f"<script>{asset('page.js')}</script></body></html>\n"
     )

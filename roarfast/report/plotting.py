@@ -19,6 +19,8 @@ K_STYLES = ((BLUE, "o", "-"), (VERMILION, "s", "-"), (GREEN, "^", "-"), (PURPLE,
 """Colour, marker and line of plain, max, gaussian and further post-processings: never colour alone."""
 BASELINE_STYLES = {"rand": (GREY, (0, (4, 2))), "block": (BLACK, (0, (1, 1.2)))}
 
+MIN_WIDTH = 7.2  # inches: the legend and the labels of the axes need that much
+
 _SETTINGS = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
@@ -108,7 +110,7 @@ def grid_of_axes(new_figure: Any, count: int, columns: int, size: tuple[float, f
     """A figure with `count` axes in rows of `columns` that share y; returns (figure, axes)."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    figure = new_figure(columns * size[0], rows * size[1] + extra_height)
+    figure = new_figure(max(columns * size[0], MIN_WIDTH), rows * size[1] + extra_height)
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for unused in axes[count:]:
         unused.set_visible(False)

@@ -9,8 +9,8 @@ from html import escape
 
 from roarfast.report import html
 from roarfast.report.audit import Audit
-from roarfast.report.figures import p_text, signed
-from roarfast.report.grid import PLAIN, Panel, pretty
+from roarfast.report.figures import shown_rates, p_text, signed
+from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 from roarfast.report.html import TableIds, Td, number, percent
 from roarfast.report.plotting import Figure
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
@@ -105,10 +105,11 @@ def _accuracy(m: Material, i: int) -> str:
     if trials_note(panel):
         text += html.note(trials_note(panel))
     interval = "bars and bands: 95 % t-interval over trials" if panel.n_trials > 1 else "no intervals from one trial"
-    caption = (
-        f"Mean over trials; {interval}. {direction(panel).capitalize()}. Dashed and dotted: random baselines, the same in "
-        "every panel. An estimator is worth its cost only where it beats them."
-    )
+    if any(e in BASELINES for e in panel.estimators):
+        baselines = "Dashed and dotted: random baselines, the same in every panel; an estimator is worth its cost only where it beats them."
+    else:
+        baselines = "No random baseline was run, so nothing shows whether an estimator is better than chance."
+    caption = f"Mean over trials; {interval}. {direction(panel).capitalize()}. {baselines}"
     return text + html.figure(m.ids, m.curves[i], caption) + _accuracy_table(m, panel)
 
 
@@ -189,10 +190,13 @@ def _arrows(m: Material, i: int) -> str:
     picture = m.arrows[i]
     if picture is None:
         return html.paragraph("No estimator has total variation for two post-processings: no arrows to draw.")
-    order = " → ".join(m.audits[i].panel.postprocesses)
+    panel = m.audits[i].panel
+    order = " → ".join(panel.postprocesses)
+    rates = shown_rates(panel)
+    shown = "each rate t" if rates == panel.main_drops else f"{len(rates)} of the {len(panel.main_drops)} rates t"
     caption = (
-        f"Arrows run {order} at each rate t. Left is smoother, "
-        f"{'down' if m.audits[i].panel.better == 'lower' else 'up'} is what this protocol calls better."
+        f"Arrows run {order} at {shown}. Left is smoother, "
+        f"{'down' if panel.better == 'lower' else 'up'} is what this protocol calls better."
     )
     return html.figure(m.ids, picture, caption)
 
@@ -210,8 +214,10 @@ def _regression(m: Material, i: int) -> str:
     picture, panel = m.scatters[i], m.audits[i].panel
     if picture is None:
         return html.paragraph("Fewer than three plain estimators with total variation at one rate: no line can be fitted.")
+    rates = shown_rates(panel)
+    shown = "" if rates == panel.main_drops else f"{len(rates)} of the {len(panel.main_drops)} rates. "
     caption = (
-        "Points are means over trials; hollow points are random baselines; the random block is not part of the fit. Band: 95 % "
+        f"{shown}Points are means over trials; hollow points are random baselines; the random block is not part of the fit. Band: 95 % "
         "confidence of the line. Spearman's p is exact up to 8 points. With this few points, which share their base models, "
         "p is a rough guide."
     )

@@ -16,7 +16,7 @@ from roarfast.report.grid import pretty
 from roarfast.report.plotting import Figure
 
 Pixels = npt.NDArray[np.uint8]
-MAX_IMAGES = 3
+MAX_IMAGES = 2
 GAP = 0.08  # between panels, as a fraction of an image's width
 _K_NAMES = ("postprocesses", "postprocess", "k", "names")
 _DROP_NAMES = ("drops", "drop")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from roarfast.report.audit import Audit, audit
+from roarfast.report.figures import p_text
 from roarfast.report.grid import panels
 from roarfast.report.regression import fit_at
 from roarfast.report.words import audit_sentences, standings
@@ -55,8 +57,11 @@ def regression_line(one: Audit) -> str:
     """How much of the accuracy mask TV alone explains, at the highest rate with a fit; empty if there is none."""
     for drop in reversed(one.panel.main_drops):
         fit = fit_at(one.panel, "tv_mask", drop)
-        if fit.n >= 3 and fit.r2 == fit.r2:
-            return f"Mask total variation alone explains R² = {fit.r2:.2f} of the accuracies of {fit.n} plain maps at t = {drop:g}."
+        if fit.n >= 3 and not math.isnan(fit.r2):
+            return (
+                f"The total variation of the masks alone explains {100 * fit.r2:.0f} % of how accuracy varies over {fit.n} plain "
+                f"maps at t = {drop:g} (R² = {fit.r2:.2f}, {p_text(fit.p)})."
+            )
     return ""
 
 
@@ -83,7 +88,7 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
     total, strict, _ = overhead(results.meta)
     time = f"; {duration(total)}, {100 * strict:.1f} % of it outside training and evaluation" if total else ""
     first = f"{study_name(results)}: {coverage(results)}{time}"
-    caution = "Caution: a filter that knows nothing of the model cannot make a map better; where it helps, the score rewards blur."
+    caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
     last = [f"Report: {report}"] if report else []
     room = MAX_LINES - 2 - len(last)
     found = key_lines(results, audits) or ["No finished cell yet."]

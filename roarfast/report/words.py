@@ -64,11 +64,14 @@ def audit_sentences(audit: Audit) -> list[str]:
         return ["No estimator has both plain and post-processed results at the same rate: nothing can be compared."]
     sentences = [_count_sentence(panel, audit.counts)]
     sentences += [_overall_sentence(c) for c in audit.counts if c.overall_cells]
-    if audit.baseline_counts:
-        cells, lower = (sum(getattr(c, name) for c in audit.baseline_counts) for name in ("cells", "lower"))
-        sentences.append(
-            f"Applied to the random baselines, which know nothing of the model, the same filters lowered accuracy in {lower} of {cells}."
-        )
+    for name, words in BASELINES.items():
+        changes = [c for c in audit.changes if c.estimator == name]
+        if changes:
+            lower, significant = sum(c.difference < 0 for c in changes), sum(c.difference < 0 and c.significant for c in changes)
+            sentences.append(
+                f"The same filters on the baseline {words}, which knows nothing of the model: lower in {lower} of "
+                f"{len(changes)} (t, k), {significant} of them significantly."
+            )
     return sentences + _rank_sentences(audit)
 
 
@@ -77,15 +80,14 @@ def _count_sentence(panel: Panel, counts: list[Count]) -> str:
         return sum(getattr(c, name) for c in counts)
 
     effect = "improves" if panel.better == "lower" else "worsens"
-    text = (
-        f"Agnostic post-processing lowered accuracy (which {effect} the score) in {add('lower')} of {add('cells')} "
-        f"(estimator, t, k) and raised it in {add('higher')}"
-    )
+    lower, higher = f"{add('lower')} of {add('cells')} (estimator, t, k)", str(add("higher"))
     if not add("tested"):
-        return text + "; with fewer than two paired trials none can be tested."
-    return text + (
-        f"; significantly lower in {add('lower_significant')}, significantly higher in {add('higher_significant')} "
-        f"(paired t-test over trials, {100 * ALPHA:.0f} % level, Holm-corrected over these {add('tested')} tests)."
+        untested = "with fewer than two paired trials, none can be tested"
+        return f"Agnostic post-processing lowered accuracy, which {effect} the score, in {lower}; raised it in {higher}; {untested}."
+    return (
+        f"Agnostic post-processing lowered accuracy, which {effect} the score, in {lower}, {add('lower_significant')} of them "
+        f"significantly; raised it in {higher}, {add('higher_significant')} significantly (paired t-tests over trials, "
+        f"{100 * ALPHA:.0f} % level, Holm-corrected over {add('tested')} tests)."
     )
 
 

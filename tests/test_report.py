@@ -1,0 +1,264 @@
+"""The report as a whole: complete, self-contained, accessible, and honest about what is missing."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic_study as synthetic
+
+pytest.importorskip("matplotlib")
+
+from roarfast.report import build, summary
+from roarfast.report.figures import p_text, signed
+from roarfast.report.strips import file_stem
+from roarfast.report.summary import duration, overhead
+from roarfast.study.results import StudyResults
+
+FEW = ("grad", "ig^2", "sg-sq", "gc^2")
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what the checks need: ids, tables, references, text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.labels: list[str] = []
+        self.links: list[str] = []
+        self.sources: list[str] = []
+        self.headers: list[dict[str, str | None]] = []
+        self.headings: list[int] = []
+        self.images_without_alt = 0
+        self.tables = self.captions = 0
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if "id" in found:
+            self.ids.append(str(found["id"]))
+        self.labels += str(found.get("aria-labelledby") or "").split()
+        self.tables += tag == "table"
+        self.captions += tag == "caption"
+        if tag == "th":
+            self.headers.append(found)
+        if tag == "a":
+            self.links.append(str(found.get("href")))
+        if tag in ("img", "script", "link", "iframe") and ("src" in found or "href" in found):
+            self.sources.append(str(found.get("src") or found.get("href")))
+        if tag == "img" and not found.get("alt"):
+            self.images_without_alt += 1
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with several protocols, failures, gaps, leakage and examples."""
+    folder = tmp_path_factory.mktemp("full")
+    synthetic.write_examples(folder, FEW[:2])
+    (folder / "study.toml").write_text('name = "<made up>"\n')
+    results = synthetic.study(
+        estimators=FEW, trials=5, failed=3, missing=2, baseline_drops=(0.1, 0.3, 0.5),
+        protocols=[("roar", "morf"), ("road", "lerf"), ("mask-only", "morf")],
+    )  # fmt: skip
+    return build(folder, results=results)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_everything_is_written(full: Path) -> None:
+    assert full.name == "index.html" and full.parent.name == "report"
+    figures = {p.name for p in (full.parent / "figures").iterdir()}
+    for panel in ("cifar10-roar-morf", "cifar10-road-lerf"):
+        for kind in ("curves", "table", "arrows", "scatter"):
+            assert {f"{panel}-{kind}.svg", f"{panel}-{kind}.png"} <= figures
+    assert {"examples-grad.png", "examples-ig.2.png"} <= figures
+    names = {p.stem for p in (full.parent / "tables").iterdir()}
+    assert names == {"records", "cells", "differences", "counts", "ranks", "agreement", "fits"}
+
+
+def test_links_point_to_what_is_there(full: Path) -> None:
+    page = Page(full.read_text())
+    for link in page.links:
+        assert link[1:] in page.ids if link.startswith("#") else (full.parent / link).exists(), link
+
+
+def test_page_is_self_contained(full: Path) -> None:
+    text = full.read_text()
+    assert all(s.startswith("data:") for s in Page(text).sources)
+    assert not re.findall(r"@import|url\((?!#)", text)
+    namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"https?://[^\s\"'<>)]+", text)) <= namespaces
+
+
+def test_page_is_readable_by_screen_readers(full: Path) -> None:
+    page = Page(full.read_text())
+    assert len(page.ids) == len(set(page.ids)), "ids are unique, also inside the figures"
+    assert set(page.labels) <= set(page.ids)
+    assert page.tables == page.captions > 5
+    assert all(h.get("scope") in ("col", "row", "colgroup") for h in page.headers)
+    assert page.images_without_alt == 0
+    assert page.headings[0] == 1 and all(b - a <= 1 for a, b in zip(page.headings, page.headings[1:]))
+
+
+def test_failures_and_gaps_are_shown_and_escaped(full: Path) -> None:
+    text = full.read_text()
+    assert "loss is &lt;NaN&gt; &amp; stays so" in text and "<NaN>" not in text
+    assert "&lt;made up&gt;" in text
+    assert "3 failed" in text
+    assert "differs from the nominal" in text  # gc^2 removes more than asked in the made-up study
+
+
+def test_audit_warns_in_plain_words(full: Path) -> None:
+    text = full.read_text()
+    assert "A good score here is not proof of a good explanation" in text
+    assert "Holm-corrected" in text and "Kendall" in text
+    assert "from the masks alone" in text and "leakage (%)" in text
+
+
+def test_numbers_in_the_csv_are_those_of_the_records(full: Path) -> None:
+    records = [r for r in rows(full.parent / "tables" / "records.csv") if r["status"] == "done"]
+    for cell in rows(full.parent / "tables" / "cells.csv"):
+        keys = ("dataset", "protocol", "order", "estimator", "postprocess")
+        mine = [float(r["accuracy"]) for r in records if all(r[k] == cell[k] for k in keys) and float(r["drop"]) == float(cell["drop"])]
+        assert int(cell["trials"]) == len(mine) and float(cell["accuracy"]) == pytest.approx(np.mean(mine), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("one trial, no baselines", {"trials": 1, "baselines": ()}, ["One trial only", "No random baseline was run"]),
+        ("two trials", {"trials": 2}, ["Two trials", "12.7 standard errors"]),
+        ("one estimator", {"estimators": ("sg-sq(ig)",), "trials": 2}, ["no ranking to compare", "no line can be fitted"]),
+        ("plain only", {"postprocesses": ("plain",), "trials": 2}, ["no post-processing to audit", "no arrows to draw"]),
+        ("baselines only", {"estimators": (), "trials": 2}, ["baselines only"]),
+        ("not retrained", {"protocols": [("no-retrain", "morf")], "trials": 2}, ["reverse the effect of smoothing"]),
+        ("kept", {"protocols": [("kar", "morf")], "trials": 2}, ["fraction of pixels kept", "keeping what matters"]),
+    ],
+)  # fmt: skip
+def test_studies_of_every_shape(tmp_path: Path, name: str, options: dict[str, object], words: list[str]) -> None:
+    results = synthetic.study(**{"estimators": FEW[:3], **options})  # type: ignore[arg-type]
+    text = build(tmp_path, tmp_path / "out", results).read_text()
+    for phrase in words:
+        assert phrase in text, f"{name}: {phrase}"
+    assert "nan" not in re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)).lower().split()
+    assert len(summary(results, tmp_path).splitlines()) <= 10
+
+
+def test_an_empty_or_unfinished_study_gives_a_report(tmp_path: Path) -> None:
+    unfinished = StudyResults([synthetic.record("roar", "grad", "plain", 0.3, 0, status="pending")], {})
+    assert "No cell is finished yet" in build(tmp_path, results=unfinished).read_text()
+    assert "0 of 1 cells done, 1 pending" in summary(unfinished)
+    assert build(tmp_path, results=StudyResults([], {})).exists()
+
+
+def test_records_without_total_variation(tmp_path: Path) -> None:
+    records = [synthetic.record("roar", e, k, 0.5, t, accuracy=0.5 + t / 50) for e in FEW for k in ("plain", "max(3)") for t in (0, 1)]
+    text = build(tmp_path, results=StudyResults(records, {})).read_text()
+    assert "no arrows to draw" in text and "no line can be fitted" in text and "No times were recorded" in text
+
+
+def test_broken_examples_do_not_stop_the_report(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "grad.npz").write_bytes(b"not a zip")
+    np.savez(tmp_path / "examples" / "ig.2.npz", images=np.zeros((1, 4, 4, 3), np.uint8))
+    text = build(tmp_path, results=synthetic.study(estimators=FEW[:2], trials=1, baselines=())).read_text()
+    assert "The study kept no example images" in text
+
+
+def test_same_results_give_the_same_page(tmp_path: Path) -> None:
+    results = synthetic.study(estimators=FEW[:2], trials=2, baselines=())
+    pages = [build(tmp_path, tmp_path / name, results).read_text() for name in "ab"]
+    assert pages[0] == pages[1]
+
+
+def test_summary_is_ten_lines_and_ends_with_the_path() -> None:
+    results = synthetic.study(estimators=FEW, trials=3, failed=2, protocols=[("roar", "morf"), ("road", "morf"), ("road", "lerf")])
+    lines = summary(results, Path("run/report/index.html")).splitlines()
+    assert len(lines) <= 10 and lines[-1] == "Report: run/report/index.html"
+    assert "2 failed" in lines[0] and lines[-2].startswith("Caution")
+
+
+def test_overhead_is_what_is_not_the_model() -> None:
+    total, strict, lenient = overhead({"stage_seconds": {"training": 80, "evaluation": 5, "explain": 10, "codes": 2, "other": 3}})
+    assert (total, strict, lenient) == pytest.approx((100, 0.15, 0.05))
+    assert overhead({})[0] == 0
+
+
+def test_words_for_numbers() -> None:
+    assert [signed(v) for v in (-0.012, 0.012, 0.0001, -0.0001, 0.0)] == ["−1.2", "+1.2", "0.0", "0.0", "0.0"]
+    assert [p_text(v) for v in (0.0001, 0.012, 0.5, float("nan"))] == ["p < 0.001", "p = 0.012", "p = 0.50", "no p"]
+    assert [duration(s) for s in (0.5, 48, 300, 6130)] == ["0.50 s", "48 s", "5 min", "1 h 42 min"]
+    assert file_stem("sg-sq(ig)^2") == "sg-sq.ig.2"
+
+
+def test_command_explains_a_folder_without_results(tmp_path: Path) -> None:
+    typer_testing = pytest.importorskip("typer.testing")
+    pytest.importorskip("roarfast.study.store")
+    from roarfast.cli import build_app
+
+    result = typer_testing.CliRunner().invoke(build_app(), ["report", str(tmp_path)])
+    assert result.exit_code == 2 and "results.sqlite" in result.output + (result.stderr or "")
+
+
+def test_command_writes_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typer_testing = pytest.importorskip("typer.testing")
+    from roarfast.cli import build_app
+
+    results = synthetic.study(estimators=FEW[:2], trials=1, baselines=())
+    monkeypatch.setattr("roarfast.study.results.load", lambda folder: results)
+    result = typer_testing.CliRunner().invoke(build_app(), ["report", str(tmp_path), "--out", str(tmp_path / "here")])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "here" / "index.html").exists() and "Report: " in result.output
+
+
+PROBE = """<script>
+window.addEventListener("error", function (e) { document.documentElement.setAttribute("data-error", e.message); });
+window.addEventListener("load", function () {
+  var table = Array.from(document.querySelectorAll("table")).find(function (t) { return t.caption.textContent.includes("plain accuracy"); });
+  var headers = table.tHead.rows[table.tHead.rows.length - 1].cells;
+  function column(i) { return Array.from(table.tBodies[0].rows).map(function (r) { return r.cells[i].textContent; }).join("|"); }
+  headers[1].querySelector("button").click();
+  var up = column(1), state = headers[1].getAttribute("aria-sort");
+  headers[1].querySelector("button").click();
+  document.documentElement.setAttribute("data-up", up);
+  document.documentElement.setAttribute("data-down", column(1));
+  document.documentElement.setAttribute("data-states", state + "," + headers[1].getAttribute("aria-sort"));
+  document.documentElement.setAttribute("data-said", document.getElementById("announce").textContent);
+  document.documentElement.setAttribute("data-overflow", document.documentElement.scrollWidth - window.innerWidth);
+});
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: the page was not opened in a browser")
+@pytest.mark.parametrize("width", [1280, 480])
+def test_in_a_browser(full: Path, tmp_path: Path, width: int) -> None:
+    """Tables sort both ways and say so, no script error, nothing wider than the window."""
+    page = tmp_path / "probe.html"
+    page.write_text(full.read_text().replace("<head>", "<head>" + PROBE, 1))
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--virtual-time-budget=5000",
+        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    tag = re.search(r"<html[^>]*>", result.stdout)
+    assert tag is not None, result.stderr[-2000:]
+    found = dict(re.findall(r'(data-[a-z]+)="([^"]*)"', tag.group()))
+    assert "data-error" not in found
+    up = [float(v.split()[0]) for v in found["data-up"].split("|")]
+    down = [float(v.split()[0]) for v in found["data-down"].split("|")]
+    assert up == sorted(up) and down == sorted(down, reverse=True) and len(set(up)) > 2
+    assert found["data-states"] == "ascending,descending" and "descending" in found["data-said"]
+    assert int(found["data-overflow"]) <= 0
