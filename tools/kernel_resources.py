@@ -62,6 +62,7 @@ class Kernel:
 
     @property
     def spills(self) -> int:
+        """Bytes stored and loaded because registers ran out."""
         return self.spill_stores + self.spill_loads
 
 
@@ -190,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = list(pool.map(lambda item: compile_kernels(*item), work))
 
     names = demangle([kernel.symbol for kernels, _ in results for kernel in kernels])
-    rows = [("kernel", "arch", "block", "registers", "shared", "stack", "spills", "occupancy")]
+    rows: list[tuple[str, ...]] = [("kernel", "arch", "block", "registers", "shared", "stack", "spills", "occupancy")]
     for kernels, blocks in results:
         for k in sorted(kernels, key=lambda kernel: names[kernel.symbol]):
             threads = blocks.get(k.symbol, DEFAULT_BLOCK)
