@@ -9,7 +9,9 @@
 #include <new>
 
 #if !(defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)))
-#define RF_SIMT_UCONTEXT 1
+#define RF_SIMT_UCONTEXT 1  // may also be defined to try it
+#endif
+#ifdef RF_SIMT_UCONTEXT
 #include <ucontext.h>
 #endif
 
