@@ -3,6 +3,7 @@
 // functions take their place, so every memory access, bad index and misaligned pointer in a kernel
 // comes here, at a cost of a call and a comparison.
 #include <cstdint>
+#include <cstring>
 
 #include "atomics.h"
 #include "block.h"
@@ -60,6 +61,21 @@ void __tsan_read_range(void* p, unsigned long n) {
 }
 void __tsan_write_range(void* p, unsigned long n) {
   rf::simt::check(p, n, Access::kWrite, __builtin_return_address(0));
+}
+// Clang calls these instead of the plain functions.
+void* __tsan_memcpy(void* to, const void* from, unsigned long n) {
+  rf::simt::check(from, n, Access::kRead, __builtin_return_address(0));
+  rf::simt::check(to, n, Access::kWrite, __builtin_return_address(0));
+  return memcpy(to, from, n);
+}
+void* __tsan_memmove(void* to, const void* from, unsigned long n) {
+  rf::simt::check(from, n, Access::kRead, __builtin_return_address(0));
+  rf::simt::check(to, n, Access::kWrite, __builtin_return_address(0));
+  return memmove(to, from, n);
+}
+void* __tsan_memset(void* to, int value, unsigned long n) {
+  rf::simt::check(to, n, Access::kWrite, __builtin_return_address(0));
+  return memset(to, value, n);
 }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
