@@ -11,6 +11,7 @@
 
 namespace {
 
+constexpr int64_t kStripBytes = 4 * rf::kVectorBytes;  // of the widest block of for_vectors
 constexpr int64_t kDirectRows =
     8;  // up to here reading every row beats van Herk (224x224 float32, Zen 3)
 
@@ -40,32 +41,32 @@ void max_of_taps(const Taps& taps, int64_t count, C* dst, int64_t w) {
   rf::for_vectors<C>(w, MaxOfTaps<C, Taps>{taps, count, dst});
 }
 
+// Grows the windows of rows [0, rows), each of `width` values and `stride` apart, in place:
+// afterwards row[x] is the maximum of as many pixels from x on as is returned, at least a quarter
+// of `size`. Step by step over all rows: a row just stored would stall loads at other alignments.
 template <typename C>
-void copy_row(const C* src, C* dst, int64_t w) {
-  max_of_taps([src](int64_t) { return src; }, 1, dst, w);
-}
-
-template <typename C>
-void max_of_two(const C* a, const C* b, C* dst, int64_t w) {
-  max_of_taps([a, b](int64_t k) { return k == 0 ? a : b; }, 2, dst, w);
-}
-
-// dst[x] = the maximum of row[x] ... row[x + size - 1]; row has `width` values and is overwritten.
-template <typename C>
-void max_along_row(C* row, int64_t width, int64_t size, C* dst, int64_t w) {
-  int64_t covered = 1;  // row[x] is the maximum of this many pixels from x on
-  while (4 * covered < size) {
+int64_t grow_windows(C* first, int64_t rows, int64_t stride, int64_t width, int64_t size) {
+  using V = rf::vector_t<C>;
+  int64_t covered = 1;
+  for (; 4 * covered < size; covered *= 4) {
     width -= 3 * covered;
-    // In place: value x needs only values from x on. The scratch row has room for the overhang of a
-    // vector.
-    using V = rf::vector_t<C>;
-    for (int64_t x = 0; x < width; x += rf::Vector<C>::kLanes) {
-      const V a = rf::load_as<V>(row + x), b = rf::load_as<V>(row + x + covered);
-      const V c = rf::load_as<V>(row + x + 2 * covered), d = rf::load_as<V>(row + x + 3 * covered);
-      rf::store_as(row + x, rf::max_of(rf::max_of(a, b), rf::max_of(c, d)));
+    for (int64_t r = 0; r < rows; ++r) {
+      C* row = first + r * stride;
+      // Value x needs only values from x on. The stride has room for the overhang of a vector.
+      for (int64_t x = 0; x < width; x += rf::Vector<C>::kLanes) {
+        const C* from = row + x;
+        const V a = rf::load_as<V>(from), b = rf::load_as<V>(from + covered);
+        const V c = rf::load_as<V>(from + 2 * covered), d = rf::load_as<V>(from + 3 * covered);
+        rf::store_as(row + x, rf::max_of(rf::max_of(a, b), rf::max_of(c, d)));
+      }
     }
-    covered *= 4;
   }
+  return covered;
+}
+
+// dst[x] = the maximum of `size` pixels from x on, by up to four windows of `covered` pixels.
+template <typename C>
+void cover_windows(const C* row, int64_t covered, int64_t size, C* dst, int64_t w) {
   const int64_t count = (size + covered - 1) / covered, last = size - covered;
   const auto taps = [=](int64_t k) { return row + std::min(k * covered, last); };
   switch (count) {  // constants, so that the loop over taps unrolls
@@ -87,7 +88,7 @@ struct Plan {
 
   struct Scratch {  // of one thread
     const C** rows;
-    C *converted, *suffix, *prefix, *column_max, *result;
+    C *converted, *suffix, *column_max, *result;
   };
 
   Plan(void* workspace, int64_t n, int64_t h, int64_t w, int64_t size_y, int64_t size_x)
@@ -99,22 +100,22 @@ struct Plan {
         constant_row(arena.take<C>(w)),
         extended_rows(bands.rows + window_y.size() - 1),
         converted_rows(kNative ? 0 : std::min(h, extended_rows)),
-        suffix_rows(window_y.size() > kDirectRows ? std::min(window_y.size(), bands.rows) : 0),
+        group(window_y.size() > kDirectRows ? std::min(window_y.size(), bands.rows)
+                                            : rf::group_rows(w)),
         first_scratch(arena),
         w(w) {
     for (int t = 0; t < bands.threads; ++t) take_scratch(arena);
   }
 
-  // Of the rows with borders; max_along_row runs over the end by less than a vector.
+  // Of the rows with borders; grow_windows runs over the end by less than a vector.
   int64_t stride() const { return border.width() + rf::kVectorBytes; }
 
   Scratch take_scratch(rf::Arena& from) const {
     Scratch s;
     s.rows = from.take<const C*>(extended_rows);
     s.converted = from.take<C>(converted_rows * w);
-    s.suffix = from.take<C>(suffix_rows * w);
-    s.prefix = from.take<C>(suffix_rows > 0 ? w : 0);
-    s.column_max = from.take<C>(stride() * rf::group_rows(w));
+    s.suffix = from.take<C>(window_y.size() > kDirectRows ? group * kStripBytes / sizeof(C) : 0);
+    s.column_max = from.take<C>(stride() * group);
     s.result = from.take<C>(kNative ? 0 : w);
     return s;
   }
@@ -129,60 +130,66 @@ struct Plan {
   rf::Bands bands;
   rf::RowBorder border;
   C* constant_row;
-  int64_t extended_rows, converted_rows, suffix_rows;
+  int64_t extended_rows, converted_rows;
+  int64_t group;  // rows that go through the two passes together; van Herk wants as many as the
+                  // window has
   rf::Arena first_scratch;
   int64_t w;
 };
 
-// One step of the van Herk forward pass: prefix[x] = max(prefix[x], next[x]), dst[x] =
-// max(suffix[x], prefix[x]).
+// van Herk / Gil-Werman: the windows of `outputs` <= size successive rows, dst(i) from rows[i] ...
+// rows[i + size - 1], each the suffix of rows[0 .. size - 1] and a prefix of the rows after those.
+// A strip of columns at a time, so that suffixes stay in the L1 cache and the running maximum in
+// registers.
 template <typename C>
-struct ForwardStep {
-  const C *next, *suffix;
-  C *prefix, *dst;
+struct VanHerk {
+  const C* const* rows;
+  int64_t size, outputs;
+  C* suffix;  // [outputs, K vectors]
+  C* dst;     // [outputs, stride]
+  int64_t stride;
 
   template <typename V, int K>
   __attribute__((always_inline)) void run(int64_t x) const {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
-    for (int i = 0; i < K; ++i, x += kStep) {
-      const V best = rf::max_of(rf::load_as<V>(next + x), rf::load_as<V>(prefix + x));
-      rf::store_as(prefix + x, best);
-      rf::store_as(dst + x, rf::max_of(rf::load_as<V>(suffix + x), best));
+    V best[K];
+    for (int i = 0; i < K; ++i) best[i] = rf::load_as<V>(rows[size - 1] + x + i * kStep);
+    for (int64_t r = size - 1; r >= 0; --r) {
+      for (int i = 0; i < K; ++i) {
+        best[i] = rf::max_of(rf::load_as<V>(rows[r] + x + i * kStep), best[i]);
+        if (r < outputs) rf::store_as(suffix + (r * K + i) * kStep, best[i]);
+      }
+    }
+    for (int i = 0; i < K; ++i) rf::store_as(dst + x + i * kStep, best[i]);
+    if (outputs == 1) return;
+    for (int i = 0; i < K; ++i) best[i] = rf::load_as<V>(rows[size] + x + i * kStep);
+    for (int64_t r = 1; r < outputs; ++r) {
+      C* result = dst + r * stride + x;
+      for (int i = 0; i < K; ++i) {
+        best[i] = rf::max_of(rf::load_as<V>(rows[size + r - 1] + x + i * kStep), best[i]);
+        const V whole = rf::max_of(rf::load_as<V>(suffix + (r * K + i) * kStep), best[i]);
+        rf::store_as(result + i * kStep, whole);
+      }
     }
   }
 };
 
-// Writes the maximum of source[y] ... source[y + size - 1] to the row that emit_to(y) returns, for
-// y in [0, rows). van Herk: outputs in blocks of `size`; a window is a suffix of the block's rows
-// and a prefix of the next's.
-template <typename C, typename EmitTo>
-void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, C* prefix,
-                 int64_t w, const EmitTo& emit_to) {
-  if (size <= kDirectRows) {
-    for (int64_t y = 0; y < rows; ++y) {
-      const C* const* window = source + y;
-      const auto taps = [window](int64_t k) { return window[k]; };
-      if (size == 3) {
-        max_of_taps(taps, 3, emit_to(y), w);
-      } else {
-        max_of_taps(taps, size, emit_to(y), w);
-      }
-    }
+// Writes the maximum of source[y] ... source[y + size - 1] to dst[y * stride ...] for y in [0,
+// rows).
+template <typename C>
+void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, C* dst,
+                 int64_t stride, int64_t w) {
+  if (size > kDirectRows) {
+    rf::for_vectors<C>(w, VanHerk<C>{source, size, rows, suffix, dst, stride});
     return;
   }
-  for (int64_t y0 = 0; y0 < rows; y0 += size) {
-    const int64_t outputs = std::min(size, rows - y0);
-    const C* const* block = source + y0;
-    // The rows that are in the suffix of every output of this block, then one more row per output.
-    const auto common = [=](int64_t k) { return block[outputs - 1 + k]; };
-    max_of_taps(common, size - outputs + 1, suffix + (outputs - 1) * w, w);
-    for (int64_t i = outputs - 2; i >= 0; --i)
-      max_of_two(block[i], suffix + (i + 1) * w, suffix + i * w, w);
-    copy_row(suffix, emit_to(y0), w);
-    if (outputs > 1) copy_row(block[size], prefix, w);
-    for (int64_t i = 1; i < outputs; ++i) {
-      const C* next = block[size + i - 1];
-      rf::for_vectors<C>(w, ForwardStep<C>{next, suffix + i * w, prefix, emit_to(y0 + i)});
+  for (int64_t y = 0; y < rows; ++y) {
+    const C* const* window = source + y;
+    const auto taps = [window](int64_t k) { return window[k]; };
+    if (size == 3) {
+      max_of_taps(taps, 3, dst + y * stride, w);
+    } else {
+      max_of_taps(taps, size, dst + y * stride, w);
     }
   }
 }
@@ -196,7 +203,7 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
   plan.border.plan(mode);
   std::fill(plan.constant_row, plan.constant_row + w, constant);
 
-  const int64_t group = rf::group_rows(w), stride = plan.stride(), size = plan.window_x.size();
+  const int64_t stride = plan.stride(), size = plan.window_x.size();
   rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
     const auto s = plan.scratch(thread);
     rf::extended_rows(in + image * h * w, h, w, y0 - plan.window_y.before,
@@ -204,25 +211,25 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
                       [w](const T* src, C* dst) {
                         for (int64_t x = 0; x < w; ++x) dst[x] = rf::to_max_key(src[x]);
                       });
-    const auto finish_group = [&](int64_t first, int64_t last) {
+    for (int64_t first = 0; first < rows; first += plan.group) {
+      const int64_t last = std::min(rows, first + plan.group);
+      max_of_rows(s.rows + first, last - first, plan.window_y.size(), s.suffix,
+                  s.column_max + plan.border.before(), stride, w);
       C* row = s.column_max;
       for (int64_t y = first; y < last; ++y, row += stride) plan.border.extend(row, constant);
+      const int64_t covered =
+          grow_windows(s.column_max, last - first, stride, plan.border.width(), size);
       row = s.column_max;
       for (int64_t y = first; y < last; ++y, row += stride) {
         T* dst = out + (image * h + y0 + y) * w;
         if constexpr (Plan<T>::kNative) {
-          max_along_row(row, plan.border.width(), size, dst, w);
+          cover_windows(row, covered, size, dst, w);
         } else {
-          max_along_row(row, plan.border.width(), size, s.result, w);
+          cover_windows(row, covered, size, s.result, w);
           for (int64_t x = 0; x < w; ++x) dst[x] = rf::from_max_key<T>(s.result[x]);
         }
       }
-    };
-    max_of_rows(s.rows, rows, plan.window_y.size(), s.suffix, s.prefix, w, [&](int64_t y) {
-      if (y > 0 && y % group == 0) finish_group(y - group, y);
-      return s.column_max + y % group * stride + plan.border.before();
-    });
-    finish_group((rows - 1) / group * group, rows);
+    }
   });
 }
 

@@ -139,6 +139,7 @@ class RowBorder {
   RowBorder(Arena& arena, int64_t w, int64_t before, int64_t after)
       : w_(w), before_(before), after_(after), source_(arena.take<int64_t>(before + after)) {}
   void plan(rf_border mode) {
+    mode_ = mode;
     for (int64_t i = 0; i < before_; ++i) source_[i] = border_index(i - before_, w_, mode);
     for (int64_t i = 0; i < after_; ++i) source_[before_ + i] = border_index(w_ + i, w_, mode);
   }
@@ -146,9 +147,17 @@ class RowBorder {
   template <typename W>
   void extend(W* row, W constant) const {
     const W* inside = row + before_;
-    for (int64_t i = 0; i < before_; ++i) row[i] = source_[i] < 0 ? constant : inside[source_[i]];
     W* right = row + before_ + w_;
+    // A long border that reflects once is copied backwards, which vectorises; others follow the
+    // indices.
+    constexpr int64_t kLong = 8;
+    if (mode_ == RF_REFLECT && before_ >= kLong && before_ <= w_ && after_ <= w_) {
+      for (int64_t i = 0; i < before_; ++i) row[i] = inside[before_ - 1 - i];
+      for (int64_t i = 0; i < after_; ++i) right[i] = inside[w_ - 1 - i];
+      return;
+    }
     const int64_t* source = source_ + before_;
+    for (int64_t i = 0; i < before_; ++i) row[i] = source_[i] < 0 ? constant : inside[source_[i]];
     for (int64_t i = 0; i < after_; ++i) right[i] = source[i] < 0 ? constant : inside[source[i]];
   }
   int64_t before() const { return before_; }
@@ -157,6 +166,7 @@ class RowBorder {
  private:
   int64_t w_, before_, after_;
   int64_t* source_;
+  rf_border mode_ = RF_REFLECT;
 };
 
 }  // namespace rf

@@ -38,9 +38,18 @@ __attribute__((always_inline)) inline Doubles terms(V across, V down) {
   }
 }
 
-// Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l], row r + 1 the
-// lower one of row r. The row after the last is read too.
-template <bool kIsotropic, bool kRange, typename C>
+// The right neighbours of the last pixels of a row: the last has none and stands for itself.
+template <typename V>
+__attribute__((always_inline)) inline V shifted_with_edge(V v) {
+  V shifted = v;
+  for (int i = 0; i + 1 < kWidth; ++i) shifted[i] = v[i + 1];
+  return shifted;
+}
+
+// Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l] (kEdge: the last
+// lane has none, and right[31] is not read), row r + 1 the lower one of row r. The row after the
+// last is read too.
+template <bool kIsotropic, bool kRange, bool kEdge, typename C>
 void add_block(const C* here, const C* right, int64_t stride, int64_t rows, LaneSums<C>& lanes) {
   using V = typename Narrow<C>::type;
   constexpr int kAtOnce =
@@ -59,7 +68,9 @@ void add_block(const C* here, const C* right, int64_t stride, int64_t rows, Lane
     for (int64_t r = 0; r < rows; ++r, next += stride, below += stride) {
       for (int i = 0; i < kAtOnce; ++i) {
         const V down = rf::load_as<V>(below + i * kWidth);
-        sum[i] += terms<kIsotropic>(rf::load_as<V>(next + i * kWidth) - value[i], down - value[i]);
+        const bool at_edge = kEdge && l + (i + 1) * kWidth == kLanes;
+        const V beside = at_edge ? shifted_with_edge(value[i]) : rf::load_as<V>(next + i * kWidth);
+        sum[i] += terms<kIsotropic>(beside - value[i], down - value[i]);
         if constexpr (kRange) {
           low[i] = value[i] < low[i] ? value[i] : low[i];
           high[i] = value[i] > high[i] ? value[i] : high[i];
@@ -86,11 +97,20 @@ rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t 
     lanes.sum[l] = 0.0;
     lanes.low[l] = lanes.high[l] = rf::load(band[0]);
   }
+  // Rows with a row below them, then, in the last band, the one that stands for its own: difference
+  // 0.
+  const int64_t upper = has_row_below ? rows : rows - 1;
   int64_t x = 0;
   if constexpr (std::is_same_v<T, C>) {
-    if (has_row_below) {
-      for (; x + kLanes < w; x += kLanes)
-        add_block<kIsotropic, kRange>(band + x, band + x + 1, w, rows, lanes);
+    const T* last = band + upper * w;
+    for (; x + kLanes < w; x += kLanes) {
+      add_block<kIsotropic, kRange, false>(band + x, band + x + 1, w, upper, lanes);
+      if (upper < rows) add_block<kIsotropic, kRange, false>(last + x, last + x + 1, 0, 1, lanes);
+    }
+    if (x + kLanes == w) {
+      add_block<kIsotropic, kRange, true>(band + x, band + x + 1, w, upper, lanes);
+      if (upper < rows) add_block<kIsotropic, kRange, true>(last + x, last + x + 1, 0, 1, lanes);
+      x = w;
     }
   }
   // Blocks that need converting or touch an edge, where a missing neighbour repeats the pixel:
@@ -110,8 +130,8 @@ rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t 
       rf::load_row(row + 1, right[r], next);
       if (next < count) right[r][next] = here[r][next];
     }
-    rf::load_row(band + (has_row_below ? rows : rows - 1) * w + x, here[rows], count);
-    add_block<kIsotropic, kRange>(here[0], right[0], kLanes, rows, lanes);
+    rf::load_row(band + upper * w + x, here[rows], count);
+    add_block<kIsotropic, kRange, false>(here[0], right[0], kLanes, rows, lanes);
   }
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) {

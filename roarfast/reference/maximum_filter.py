@@ -8,9 +8,7 @@ import numpy as np
 from scipy import ndimage
 
 
-def maximum_filter(
-    a: np.ndarray, size: int | Sequence[int], mode: str = "reflect", cval: float = 0.0
-) -> np.ndarray:
+def maximum_filter(a: np.ndarray, size: int | Sequence[int], mode: str = "reflect", cval: float = 0.0) -> np.ndarray:
     """The filtered maps `[..., H, W]`, of the dtype of `a`; float16, which SciPy does not know, goes through float32.
 
     `cval` is rounded to that dtype first, as if the border were part of the image.

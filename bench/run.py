@@ -1,0 +1,82 @@
+"""Prints one table, ours beside the rivals of every op, and writes bench/latest.json.
+
+Times are the minimum of repeats in which everybody takes turns, with equal threads. Ratios above 1 mean that we
+are faster. Never fails because of a time, unless `--check`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+from _common import HERE, discover, environment, measure, set_threads
+
+import roarfast as rf
+
+BASELINE = HERE / "baseline.json"
+
+
+def _print_row(row: dict[str, Any], previous: dict[str, Any]) -> None:
+    new_case = (row["op"], row["case"]) != (previous.get("op"), previous.get("case"))
+    if new_case:
+        print(f"\n{row['op']}, {row['case']}: {row['ours_ms']:.3f} ms")
+    verdict = ""
+    if "floor" in row:
+        verdict = f"   floor {row['floor']:.3g}x {'reached' if row['reached'] else 'NOT REACHED'}"
+    print(f"    {row['rival']:<18}{row['rival_ms']:>12.3f} ms{row['ratio']:>10.2f}x{verdict}", flush=True)
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="OP", help="measure this op only (may be repeated)")
+    parser.add_argument("--quick", action="store_true", help="small cases: seconds instead of minutes; no floors")
+    parser.add_argument("--threads", type=int, default=rf.get_num_threads(), help="threads for everybody")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time per rival and case")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a floor is not reached")
+    parser.add_argument(
+        "--save-baseline",
+        action="store_true",
+        help="with --quick: save the ratios that test_regression.py compares with",
+    )
+    args = parser.parse_args()
+    if args.save_baseline and not args.quick:
+        parser.error("--save-baseline needs --quick: the regression test runs the quick cases")
+
+    set_threads(args.threads)
+    about = environment(args.threads)
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    print(f"{about['cpu']}, {args.threads} threads, {about['backend']}\n{versions}")
+    rows: list[dict[str, Any]] = []
+    for cases in discover(args.only).values():
+        for case in cases(args.quick):
+            for row in measure(case, args.seconds):
+                _print_row(row, rows[-1] if rows else {})
+                rows.append(row)
+
+    (HERE / "latest.json").write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    print(f"\nwritten: {HERE / 'latest.json'}")
+    if args.save_baseline:
+        _save_baseline(about, rows)
+    missed = [row for row in rows if not row.get("reached", True)]
+    floors = sum("floor" in row for row in rows)
+    if floors:
+        print(f"floors: {floors - len(missed)} of {floors} reached")
+    if args.check and missed:
+        raise SystemExit(1)
+
+
+def _save_baseline(about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Ratios by op, case and rival; those of ops that were not measured now are kept."""
+    ratios = json.loads(BASELINE.read_text())["ratios"] if BASELINE.exists() else {}
+    for row in rows:
+        ratios.setdefault(f"{row['op']}, {row['case']}", {})[row["rival"]] = row["ratio"]
+    assert all(math.isfinite(x) for by_rival in ratios.values() for x in by_rival.values())
+    BASELINE.write_text(json.dumps({"measured": about, "ratios": dict(sorted(ratios.items()))}, indent=1) + "\n")
+    print(f"written: {BASELINE}")
+
+
+if __name__ == "__main__":
+    main()

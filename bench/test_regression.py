@@ -1,0 +1,72 @@
+"""`pytest bench --benchmark-only`: fails when we have become slower, measured against the rivals and not by the clock.
+
+Every quick case is timed beside its rivals; the ratios are compared with those saved in bench/baseline.json. A case
+fails if the geometric mean over its rivals of (ratio now / ratio saved) is below 1 - TOLERANCE in each of
+ATTEMPTS tries. The mean, because one rival may be having a bad (or a good) day; the tolerance, because ratios vary by
+about a fifth between runs on a busy two-core machine, and more between processors.
+New baseline, after a change that is meant to be one: `python bench/run.py --quick --save-baseline`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from _common import Case, discover, measure, set_threads  # noqa: E402
+
+import roarfast as rf  # noqa: E402
+
+TOLERANCE = 0.35
+ATTEMPTS = 3
+
+BASELINE = json.loads((HERE / "baseline.json").read_text())
+OPS = sorted({name.split(",")[0] for name in BASELINE["ratios"]})
+
+
+def quick_cases() -> list[pytest.param]:
+    """One parameter per saved case; the arrays are made when it runs."""
+    names = [(op, i) for op in OPS for i in range(sum(n.split(",")[0] == op for n in BASELINE["ratios"]))]
+    return [pytest.param(op, i, id=f"{op}-{i}") for op, i in names]
+
+
+def relative_speed(case: Case) -> float:
+    """Geometric mean over the rivals of ratio now / ratio saved."""
+    saved = BASELINE["ratios"][f"{case.op}, {case.case}"]
+    now = {row["rival"]: row["ratio"] for row in measure(case, seconds=0.3)}
+    shared = saved.keys() & now.keys()
+    return math.exp(sum(math.log(now[rival] / saved[rival]) for rival in shared) / len(shared))
+
+
+def test_every_quick_case_has_a_baseline():
+    """Ops without any saved ratio are new: save theirs with the commit that adds them."""
+    missing = [
+        f"{case.op}, {case.case}"
+        for cases in discover().values()
+        for case in cases(True)
+        if f"{case.op}, {case.case}" not in BASELINE["ratios"]
+    ]
+    assert not missing, f"no baseline for {missing}: run `python bench/run.py --quick --save-baseline`"
+
+
+@pytest.mark.parametrize(("op", "index"), quick_cases())
+def test_no_slower_than_saved(benchmark, op, index):
+    """Our time goes to pytest-benchmark's table; what may fail is the ratio."""
+    set_threads(min(BASELINE["measured"]["threads"], rf.get_num_threads()))
+    case = next(c for i, c in enumerate(discover([op])[op](True)) if i == index)
+    benchmark.pedantic(case.ours, rounds=5, warmup_rounds=1)
+    speeds = []
+    for _ in range(ATTEMPTS):
+        speeds.append(relative_speed(case))
+        if speeds[-1] >= 1 - TOLERANCE:
+            break
+    benchmark.extra_info["relative_speed"] = max(speeds)
+    assert max(speeds) >= 1 - TOLERANCE, (
+        f"{case.op}, {case.case}: {max(speeds):.2f} times as fast as saved, compared with the same rivals "
+        f"(allowed: {1 - TOLERANCE:.2f})"
+    )
