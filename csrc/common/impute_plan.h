@@ -42,6 +42,7 @@ struct Plan {
   Weights weights[kMaxLevels];
   // For the constant stencil instead: the factor between the equations of a level and the next coarser one.
   double restrict_scale[kMaxLevels];
+  double saturation[kMaxLevels];  // kAnchorSaturation in the units of the level's weights
   bool custom;        // not the default weights
   double centre;      // 1 / omega - 1 of the damped Jacobi smoother; 0 for the default weights
   bool connected;     // every pixel can reach every other one
@@ -97,6 +98,7 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   const bool x = base.edge_x > 0, y = base.edge_y > 0, diagonal = base.diag_main > 0 || base.diag_anti > 0;
   plan.connected = w == 1 ? (h == 1 || y) : h == 1 ? x : (x && y) || ((x || y) && diagonal);
 
+  plan.saturation[0] = kAnchorSaturation;
   plan.size[0] = {h, w};
   plan.weights[0] = base;
   int l = 0;
@@ -117,6 +119,8 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
       const double before = s.w == 1 ? f.edge_y : base.edge_y;
       scale = g.edge_y > 0 ? before / g.edge_y : 1;
     }
+    const double size = (g.edge_x + g.edge_y + g.diag_main + g.diag_anti) / 6;
+    plan.saturation[l + 1] = kAnchorSaturation * (size > 0 ? size : 1);
     plan.restrict_scale[l] = plan.custom ? 1 : scale;
     ++l;
     plan.size[l] = c;
@@ -198,6 +202,11 @@ void dispatch_pair(rf_dtype in, rf_dtype out, F&& f) {
   } else if (in == out) {
     dispatch_float(in, [&](auto tag) { f(tag, tag); });
   }
+}
+
+inline rf_status fail_pair(rf_dtype in, rf_dtype out) {
+  return fail(RF_UNSUPPORTED_DTYPE, "impute_linear has no kernel from dtype code %d to %d", static_cast<int>(in),
+              static_cast<int>(out));
 }
 
 }  // namespace impute

@@ -199,7 +199,5 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
     known = true;
     run_types<typename decltype(in)::type, typename decltype(o)::type>(job, plan, workspace);
   });
-  if (known) return RF_OK;
-  return rf::fail(RF_UNSUPPORTED_DTYPE, "impute_linear has no kernel from dtype code %d to %d",
-                  static_cast<int>(in_dtype), static_cast<int>(out_dtype));
+  return known ? RF_OK : fail_pair(in_dtype, out_dtype);
 }

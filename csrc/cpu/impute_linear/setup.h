@@ -136,9 +136,7 @@ void set_up(Grid<Layout>* grid) {
     const Level<Layout>& c = grid->level[l];
     const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
     coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros);
-    const Weights& s = plan.weights[l];
-    const double size = kCustom ? (s.edge_x + s.edge_y + s.diag_main + s.diag_anti) / 6 : 1;
-    const V<Real> k = splat<Real>(static_cast<Real>(kAnchorSaturation * (size > 0 ? size : 1)));
+    const V<Real> k = splat<Real>(static_cast<Real>(kCustom ? plan.saturation[l] : kAnchorSaturation));
     for (int64_t j = 0; j < c.h; ++j) {
       const Real *mid = c.row(c.y, j), *e = c.row(c.b, j);
       const Real *up = j > 0 ? mid - c.stride : grid->zeros, *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
