@@ -113,4 +113,15 @@ inline rf_status check_selection(int64_t f, const double* rates, int64_t count) 
   return RF_OK;
 }
 
+inline rf_status check_percentile(int64_t f, const double* q, int64_t count) {
+  if (f < 1) return fail(RF_INVALID_ARGUMENT, "percentiles of nothing: samples have 0 features");
+  for (int64_t j = 0; j < count; ++j) {
+    if (!(q[j] >= 0.0 && q[j] <= 100.0)) return fail(RF_INVALID_ARGUMENT, "q must be in [0, 100], got %g", q[j]);
+  }
+  return check_selection(f, nullptr, 0) ? RF_INVALID_ARGUMENT
+         : count > RF_MAX_RATES         ? fail(RF_INVALID_ARGUMENT, "at most %d q fit in one call, got %lld",
+                                               static_cast<int>(RF_MAX_RATES), static_cast<long long>(count))
+                                        : RF_OK;
+}
+
 }  // namespace rf

@@ -40,15 +40,13 @@ inline void philox_lanes(uint64_t seed, int64_t sample, int64_t block, PhiloxDom
   constexpr int kGroups = kLaneBlocks / lanes::kWidth;
   const uint64_t s = static_cast<uint64_t>(sample);
   for (int first = 0; first < kGroups; first += 2) {  // two groups at once hide the latency of multiplication
-    Vector c0[2]{}, c1[2]{}, c2[2]{}, c3[2]{};
+    Vector c0[2], c1[2], c2[2], c3[2];
     for (int g = 0; g < 2; ++g) {
-      for (int l = 0; l < lanes::kWidth; ++l) {
-        const uint64_t b = static_cast<uint64_t>(block) + (first + g) * lanes::kWidth + l;
-        c0[g][l] = b & 0xffffffffu;
-        c1[g][l] = ((b >> 32) & 0xffffu) | (static_cast<uint64_t>(domain) << 16);
-        c2[g][l] = s & 0xffffffffu;
-        c3[g][l] = s >> 32;
-      }
+      const Vector b = Vector{0, 1, 2, 3} + (static_cast<uint64_t>(block) + (first + g) * lanes::kWidth);
+      c0[g] = b;
+      c1[g] = ((b >> 32) & 0xffffull) | (static_cast<uint64_t>(domain) << 16);
+      c2[g] = Vector{} + s;
+      c3[g] = Vector{} + (s >> 32);
     }
     uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round) {

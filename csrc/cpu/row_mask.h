@@ -33,12 +33,10 @@ void mask_row(RowRemoval<T>& row, const RemovalPlan<T>& plan, bool keep, uint64_
     compare(x, plan.f, bound->value, keep, mask);
     return;
   }
-  // Equal hashes are rare: note that there are some, and put them right after the comparison.
-  int64_t spared_features = 0;
-  row.split_ties(plan, seed, sample, [&](int, int64_t) { ++spared_features; });
   const auto compare = morf ? compare_row_and_hash<true, V> : compare_row_and_hash<false, V>;
-  compare(x, row.hashes(), plan.f, bound->value, bound->hash, keep, mask);
-  if (spared_features) row.split_ties(plan, seed, sample, [&](int, int64_t i) { mask[i] = keep; });
+  row.split_ties(
+      plan, seed, sample, [&](int, int64_t i) { mask[i] = keep; },
+      [&](const Bound<V>& b) { compare(x, row.hashes(), plan.f, b.value, b.hash, keep, mask); });
 }
 
 }  // namespace rf

@@ -96,11 +96,12 @@ class RowRemoval {
     return bounds_;
   }
 
-  // Finds the hashes that split the ties of all bounds. Afterwards hashes()[i] is the hash of every feature that ties
-  // with a split bound. Two ties may share a hash: spared(j, i) is called for each feature i that has the hash of
+  // Finds, bound by bound, the hash that splits its ties, and calls apply(bound) while hashes()[i] holds the hashes
+  // of its ties. Two ties may share a hash: spared(j, i) is then called for each feature i that has the hash of
   // bound j but stays (it has the lower feature number in MoRF, the higher in LeRF).
-  template <typename Spared>
-  void split_ties(const RemovalPlan<T>& plan, uint64_t seed, int64_t sample, const Spared& spared) {
+  template <typename Spared, typename Apply>
+  void split_ties(const RemovalPlan<T>& plan, uint64_t seed, int64_t sample, const Spared& spared,
+                  const Apply& apply) {
     const bool morf = plan.order == RF_MORF;
     for (int j = 0; j < plan.count; ++j) {
       Bound<V>& bound = bounds_[j];
@@ -111,6 +112,7 @@ class RowRemoval {
       const int64_t rank = morf ? bound.ties - bound.ties_to_remove : bound.ties_to_remove - 1;
       const OrderStatistic<uint32_t> s = select_hash(bound, rank);
       bound.hash = s.value;
+      apply(bound);
       int64_t spare = s.equal - (bound.ties_to_remove - (morf ? bound.ties - s.smaller - s.equal : s.smaller));
       for (int64_t b = 0; spare > 0; ++b) {
         const int64_t i = morf ? b : f_ - 1 - b;

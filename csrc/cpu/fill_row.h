@@ -1,0 +1,161 @@
+// Fills the removed features of one image: stretches of replacements are made ready, then blended in by the mask.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/fill.h"
+
+namespace rf {
+
+template <typename T>
+class ImageFiller {
+ public:
+  ImageFiller(const ImageLayout& layout, const FillSpec& spec) : layout_(layout), spec_(spec) {}
+
+  // x, out: one image. mask: its p bytes, or c * p if per feature. `image` picks per-image values, `sample` seeds.
+  void fill(int64_t image, int64_t sample, const T* x, const uint8_t* mask, T* out) {
+    image_ = image;
+    sample_ = sample;
+    other_ = spec_.other ? static_cast<const T*>(spec_.other) + image * layout_.features() : nullptr;
+    layout_.channels_last && layout_.c > 1 ? fill_interleaved(x, mask, out) : fill_planes(x, mask, out);
+  }
+
+ private:
+  static constexpr int64_t kChunk = 2048;
+
+  // Not inlined, so that GCC vectorises it on its own.
+  __attribute__((noinline)) static void blend(const T* x, const uint8_t* mask, const T* replacement, int64_t n, T* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = mask[i] ? replacement[i] : x[i];
+  }
+
+  void fill_planes(const T* x, const uint8_t* mask, T* out) {
+    const int64_t p = layout_.p;
+    for (int64_t channel = 0; channel < layout_.c; ++channel) {
+      const uint8_t* m = mask + (layout_.per_feature ? channel * p : 0);
+      if (is_constant()) std::fill_n(replacement_, std::min(p, kChunk), constant(channel, x, mask));
+      for (int64_t begin = 0; begin < p; begin += kChunk) {
+        const int64_t size = std::min(kChunk, p - begin), feature = channel * p + begin;
+        const T* replacement = replacement_;
+        if (spec_.kind == RF_FILL_IMAGE) replacement = other_ + feature;
+        if (spec_.kind == RF_FILL_NOISE) draw_noise(feature, size, m + begin);
+        blend(x + feature, m + begin, replacement, size, out + feature);
+      }
+    }
+  }
+
+  // [p, c]: chunks of whole pixels, with the mask of each pixel repeated for its channels.
+  void fill_interleaved(const T* x, const uint8_t* mask, T* out) {
+    const int64_t c = layout_.c, p = layout_.p;
+    const int64_t pixels = std::max<int64_t>(1, kChunk / c);
+    if (c > kChunk) return fill_wide_pixels(x, mask, out);
+    if (is_constant()) {
+      for (int64_t channel = 0; channel < c; ++channel) {
+        const T value = constant(channel, x, mask);
+        for (int64_t i = 0; i < pixels; ++i) replacement_[i * c + channel] = value;
+      }
+    }
+    for (int64_t begin = 0; begin < p; begin += pixels) {
+      const int64_t count = std::min(pixels, p - begin), first = begin * c;
+      const uint8_t* m = mask + first;
+      if (!layout_.per_feature) {
+        repeat(mask + begin, count, c);
+        m = expanded_;
+      }
+      const T* replacement = replacement_;
+      if (spec_.kind == RF_FILL_IMAGE) replacement = other_ + first;
+      if (spec_.kind == RF_FILL_NOISE) {
+        for (int64_t i = 0; i < count * c; ++i) {
+          if (m[i]) replacement_[i] = noise((i % c) * p + begin + i / c);
+        }
+      }
+      blend(x + first, m, replacement, count * c, out + first);
+    }
+  }
+
+  void repeat(const uint8_t* mask, int64_t count, int64_t c) {
+    if (c == 3) {
+      for (int64_t i = 0; i < count; ++i) expanded_[3 * i] = expanded_[3 * i + 1] = expanded_[3 * i + 2] = mask[i];
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t channel = 0; channel < c; ++channel) expanded_[i * c + channel] = mask[i];
+    }
+  }
+
+  // Thousands of channels last: no chunk holds a pixel, so feature by feature.
+  void fill_wide_pixels(const T* x, const uint8_t* mask, T* out) {
+    for (int64_t channel = 0; channel < layout_.c; ++channel) {
+      const T value = is_constant() ? constant(channel, x, mask) : T{};
+      for (int64_t pixel = 0; pixel < layout_.p; ++pixel) {
+        const int64_t i = pixel * layout_.c + channel;
+        const bool removed = mask[layout_.per_feature ? i : pixel] != 0;
+        out[i] = !removed                        ? x[i]
+                 : spec_.kind == RF_FILL_IMAGE ? other_[i]
+                 : spec_.kind == RF_FILL_NOISE ? noise(channel * layout_.p + pixel)
+                                               : value;
+      }
+    }
+  }
+
+  bool is_constant() const { return spec_.kind != RF_FILL_IMAGE && spec_.kind != RF_FILL_NOISE; }
+
+  T constant(int64_t channel, const T* x, const uint8_t* mask) const {
+    if (spec_.kind == RF_FILL_VALUES) {
+      return to_pixel<T>(spec_.values[(spec_.values_per_image ? image_ * layout_.c : 0) + channel]);
+    }
+    return to_pixel<T>(mean(channel, x, mask, spec_.kind == RF_FILL_MEAN_KEPT));
+  }
+
+  double mean(int64_t channel, const T* x, const uint8_t* mask, bool only_kept) const {
+    const int64_t p = layout_.p;
+    const int64_t start = layout_.channels_last ? channel : channel * p, step = layout_.channels_last ? layout_.c : 1;
+    const uint8_t* m = mask + (layout_.per_feature ? start : 0);
+    const int64_t mask_step = layout_.per_feature ? step : 1;
+    double sums[kMeanLanes] = {};
+    int64_t kept = 0;
+    for (int64_t begin = 0; begin < p; begin += kMeanLanes) {
+      const int64_t size = std::min<int64_t>(kMeanLanes, p - begin);
+      for (int64_t lane = 0; lane < size; ++lane) {
+        const int64_t pixel = begin + lane;
+        const bool counts = !only_kept || !m[pixel * mask_step];
+        sums[lane] += counts ? static_cast<double>(load(x[start + pixel * step])) : 0.0;
+        kept += counts;
+      }
+    }
+    if (kept == 0) return p > 0 ? mean(channel, x, mask, false) : 0.0;
+    for (int half = kMeanLanes / 2; half > 0; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    }
+    return sums[0] / static_cast<double>(kept);
+  }
+
+  T noise(int64_t feature) const {
+    return noise_pixel<T>(spec_, philox_normal(spec_.seed, sample_, feature, kDomainNoiseFill));
+  }
+
+  // Replacements of `size` features in a row; only blocks with a removed feature are drawn.
+  void draw_noise(int64_t feature, int64_t size, const uint8_t* mask) {
+    for (int64_t i = 0; i < size;) {
+      const int64_t block = (feature + i) >> 2;
+      const int64_t end = std::min(size, 4 * (block + 1) - feature);
+      bool any = false;
+      for (int64_t k = i; k < end; ++k) any |= mask[k] != 0;
+      if (any) {
+        float z[4];
+        normals_from_block(philox_block(spec_.seed, sample_, block, kDomainNoiseFill), z);
+        for (int64_t k = i; k < end; ++k) replacement_[k] = noise_pixel<T>(spec_, z[(feature + k) & 3]);
+      }
+      i = end;
+    }
+  }
+
+  const ImageLayout layout_;
+  const FillSpec spec_;
+  int64_t image_ = 0, sample_ = 0;
+  const T* other_ = nullptr;
+  T replacement_[kChunk] = {};
+  uint8_t expanded_[kChunk];
+};
+
+}  // namespace rf
