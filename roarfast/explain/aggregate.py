@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 REDUCTIONS = ("mean", "sum", "max", "l2", "none")
 VALUES = ("abs", "raw", "squared")

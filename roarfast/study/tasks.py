@@ -92,9 +92,7 @@ class Pipeline:
     # maps
 
     def _maps(self, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-        from roarfast.explain import Explainer, Normalized
-        from roarfast.explain.generate import generate
-        from roarfast.explain.store import AttributionStore
+        from roarfast.explain import AttributionStore, Explainer, Normalized, generate
 
         explain, model = self.config.explain, self.base_model(spec["base"])
         # The papers' code explains in the units of the normalised input; the standard is the units of the image.
