@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 
@@ -12,50 +13,39 @@ from roarfast.data import load
 from roarfast.train import Recipe, build_model, train
 
 
-class SlowBackward(torch.autograd.Function):
+class Slow(torch.nn.Module):
     """Gives a test time to kill the process in the middle of an epoch."""
 
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        time.sleep(0.02)
-        return grad
-
-
-class Slow(torch.nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.model = model
+        self.model, self.seconds = model, 0.0
 
     def forward(self, x):
-        return SlowBackward.apply(self.model(x))
+        time.sleep(self.seconds)
+        return self.model(x)
 
 
-def main() -> None:
-    options = json.loads(sys.argv[1])
+def run_job(options):
     torch.set_num_threads(1)
     data = [load("shapes", split, n=n) for split, n in (("train", options.get("n", 200)), ("test", 50))]
     recipe = Recipe(
         epochs=options.get("epochs", 3), batch_size=20, lr=0.02, pad=2, random_crop=True, flip=True, drop_last=True,
         ghost_batch=options.get("ghost_batch"),
     )  # fmt: skip
-    model = build_model("convnet", 10, seed=1, widths=(4, 8), dropout=options.get("dropout", 0.0))
-    if options.get("slow"):
-        model = Slow(model)
-    print("start", flush=True)
-    result = train(
-        model, *data, recipe, seed=1, checkpoint=options.get("checkpoint"),
-        checkpoint_seconds=options.get("checkpoint_seconds", 60.0), progress="none",
-    )  # fmt: skip
-    if int(__import__("os").environ.get("RANK", "0")) == 0:
+    model = Slow(build_model("convnet", 10, seed=1, widths=(4, 8), dropout=options.get("dropout", 0.0)))
+    model.seconds = options.get("slow", 0.0)
+    return train(
+        model, *data, recipe, seed=1, checkpoint=options.get("checkpoint"), checkpoint_seconds=0, progress="none"
+    )
+
+
+def main() -> None:
+    options = json.loads(sys.argv[1])
+    result = run_job(options)
+    if os.environ.get("RANK", "0") == "0":
         torch.save(result.model.state_dict(), options["out"] + ".pt")
         with open(options["out"] + ".json", "w") as file:
-            json.dump(
-                {"losses": result.step_losses, "accuracy": result.accuracy, "resumed_at": result.resumed_at}, file
-            )
+            json.dump({"losses": result.step_losses, "accuracy": result.accuracy}, file)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 
 import numpy as np
 import pytest
@@ -154,6 +155,28 @@ def test_checkpoint_continues_to_the_same_weights(shapes, tmp_path):
     assert again.accuracy == whole.accuracy
 
 
+def test_ctrl_c_leaves_a_resumable_state(shapes, tmp_path):
+    class InterruptAt(nn.Module):
+        def __init__(self, step):
+            super().__init__()
+            self.model, self.step = tiny(), step
+
+        def forward(self, x):
+            self.step -= self.training
+            if self.step == 0:
+                signal.raise_signal(signal.SIGINT)  # in the middle of a step
+            return self.model(x)
+
+    before = signal.getsignal(signal.SIGINT)
+    path = tmp_path / "c.pt"
+    with pytest.raises(KeyboardInterrupt, match=r"training stopped after step 13; its state is in .*c\.pt"):
+        run(shapes, model=InterruptAt(13), checkpoint=path)
+    assert signal.getsignal(signal.SIGINT) is before
+    resumed = run(shapes, model=InterruptAt(-1), checkpoint=path)
+    assert resumed.resumed_at == 13
+    assert same_weights(resumed.model.model, run(shapes).model)
+
+
 def test_checkpoint_of_another_training(shapes, tmp_path):
     path = tmp_path / "c.pt"
     run(shapes, checkpoint=path)
@@ -175,7 +198,7 @@ def test_divergence_is_reported(shapes):
     poisoned = tiny()
     with torch.no_grad():
         poisoned.fc.bias[0] = float("nan")
-    with pytest.raises(DivergenceError, match="at step 0 .*initial weights or the images hold NaN"):
+    with pytest.raises(DivergenceError, match=r"at step 0 .*initial weights or the images hold NaN"):
         run(shapes, model=poisoned)
 
 

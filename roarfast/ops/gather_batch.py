@@ -65,8 +65,9 @@ def gather_batch(
         crop: output size, one or (rows, columns); default (H, W).
         random_crop: crop at a random place rather than in the middle.
         flip: mirror left-right half of the samples.
-        mean, std: per channel, in units of 0..1 as in torchvision's `Normalize`. Computed as
-            `pixel * float32(1 / (255 std)) + float32(-mean / std)`, two float32 roundings.
+        mean: per channel, in units of 0..1, as in torchvision's `Normalize`.
+        std: per channel, likewise. The result is `pixel * float32(1 / (255 std)) + float32(-mean / std)`, rounded to
+            float32 after the product and after the sum.
         seed: in [0, 2^63).
         epoch: in [0, 2^48).
         ids: int64 `[B]`: what randomness is keyed by when `index` points into a part of the dataset. Default `index`.
@@ -117,7 +118,7 @@ def gather_batch(
         None if fill is None else _per_channel("fill", fill, channels), _per_channel("pad_value", pad_value, channels),
         str(images.device) if is_tensor(images) else None,
     )  # fmt: skip
-    if check_index and is_tensor(images) and images.device.type == "cuda" and len(index):
+    if check_index and is_tensor(index) and index.is_cuda and len(index):
         low, high = int(index.min()), int(index.max())
         if low < 0 or high >= n:
             raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")

@@ -31,9 +31,9 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
         if not self.training or groups <= 1:
             return super().forward(input)
         self._check_input_dim(input)
-        means = input.new_empty((groups, self.num_features), dtype=torch.float32)
-        variances = torch.empty_like(means)
-        # momentum 1 writes a group's own statistics into its row.
+        # momentum 1 makes a row a group's own statistics (zeros, not empty: the old row is multiplied by 0, not ignored).
+        means = input.new_zeros((groups, self.num_features), dtype=torch.float32)
+        variances = torch.zeros_like(means)
         parts = [
             F.batch_norm(part, means[i], variances[i], self.weight, self.bias, True, 1.0, self.eps)
             for i, part in enumerate(torch.tensor_split(input, groups))
