@@ -124,6 +124,7 @@ def run_study(study: Study, **options: Any) -> list[str]:
 
 def _dry_run(study: Study, workers: int | None, device: str | None, only: str | None, part: tuple[int, int] | None) -> None:
     from roarfast.study import estimate, pipeline
+    from roarfast.study.calibrate import calibrate
     from roarfast.study.store import FILE_NAME, Store
 
     setup = study.setup(device, workers, only, part)
@@ -137,7 +138,7 @@ def _dry_run(study: Study, workers: int | None, device: str | None, only: str | 
     left = setup.plan.needed(done, work)
     print(estimate.list_cells(setup.plan, left))
     print("calibrating …", file=sys.stderr)
-    pace = pipeline.calibrate(study.config, setup.devices[0]) if left else None
+    pace = calibrate(study.config, setup.devices[0]) if left else None
     print(estimate.describe(study.config, setup.plan, left, pace, len(setup.devices)))
 
 
