@@ -1,4 +1,4 @@
-"""The commands `init`, `run`, `status` and `merge`."""
+"""The commands `demo`, `init`, `run`, `status` and `merge`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,33 @@ Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: ru
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module to the `roarfast` command."""
+    app.command("demo")(demo_command)
     app.command("init")(init_command)
     app.command("run")(run_command)
     app.command("status")(status_command)
     app.command("merge")(merge_command)
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/demo"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU, or one per core.")] = None,
+) -> None:
+    """Run the embedded study on generated images, a few minutes on two cores; write its report, print a summary."""
+    from roarfast.report import build, summary
+    from roarfast.study.presets import PRESETS
+    from roarfast.study.study import Study
+
+    with _clear_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        config = out / "study.toml"
+        if not config.exists():
+            config.write_text(PRESETS["demo"], encoding="utf-8")
+        study = Study.from_toml(config, out)
+        failed = run_study(study, workers=workers)
+        results = study.results
+        print(summary(results, build(out, results=results)))
+        if failed:
+            raise typer.Exit(1)
 
 
 def init_command(
