@@ -47,6 +47,14 @@ def outcome(folder: Path) -> dict[str, tuple[Any, ...]]:
     from roarfast.study.results import load
 
     return {
-        r.key: (r.status, r.accuracy, r.true_class_probability, r.removed_fraction, r.removed_fraction_train, r.tv_map, r.tv_mask)
+        r.key: (
+            r.status,
+            r.accuracy,
+            r.true_class_probability,
+            r.removed_fraction,
+            r.removed_fraction_train,
+            r.tv_map,
+            r.tv_mask,
+        )
         for r in load(folder)
     }

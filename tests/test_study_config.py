@@ -1,5 +1,7 @@
 """Config files: what is accepted, and that every mistake is named, at once, with the way out."""
 
+# ruff: noqa: E402  (the imports below need what is skipped for)
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -47,7 +49,11 @@ def test_names_get_their_canonical_spelling() -> None:
 
 def test_all_problems_are_reported_at_once_with_path_line_and_nearest_name() -> None:
     text = TINY
-    text = text.replace("trials = 1", "trails = 1").replace("epochs = 2", "epoch = 2").replace("drops = [0.3, 0.5]", "drops = [30, 0.5]")
+    text = (
+        text.replace("trials = 1", "trails = 1")
+        .replace("epochs = 2", "epoch = 2")
+        .replace("drops = [0.3, 0.5]", "drops = [30, 0.5]")
+    )
     text = text.replace('protocols = ["roar", "road"]', 'protocols = ["roar", "raod"]').replace('"sg-sq"', '"sg-sqq"')
     text = text.replace("train_size = 60", 'train_size = "many"')
     found = problems(text)

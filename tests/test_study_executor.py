@@ -1,5 +1,7 @@
 """The executor without any training: order, failures, dying workers, full disks."""
 
+# ruff: noqa: E402  (the imports below need what is skipped for)
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -78,7 +80,12 @@ def test_everything_is_done_once_and_nothing_before_what_it_needs(tmp_path: Path
     for position, task in enumerate(pool.order):
         assert all(keys.index(needed) < position for needed in task.needs)
     record = next(r for r in store.records() if r.protocol == "roar" and r.drop == 0.3)
-    assert (record.removed_fraction, record.removed_fraction_train, record.tv_map, record.tv_mask) == (0.3, 0.3, 5.0, 0.1)
+    assert (record.removed_fraction, record.removed_fraction_train, record.tv_map, record.tv_mask) == (
+        0.3,
+        0.3,
+        5.0,
+        0.1,
+    )
     road = next(r for r in store.records() if r.protocol == "road")
     assert road.removed_fraction_train is None
 

@@ -1,5 +1,7 @@
 """Tiny studies from end to end: results, kills, workers, shards, and every way to be refused."""
 
+# ruff: noqa: E402  (the imports below need what is skipped for)
+
 from __future__ import annotations
 
 import os
@@ -221,7 +223,9 @@ def test_shards_merge_to_the_whole(tmp_path: Path) -> None:
 
 def test_every_protocol_runs(tmp_path: Path) -> None:
     protocols = '["roar", "kar", "road", "road-retrain", "no-retrain"]'
-    config = write_tiny(tmp_path, protocols=protocols, estimators='["grad"]', postprocess='["gaussian(1)"]', drops="[0.25]")
+    config = write_tiny(
+        tmp_path, protocols=protocols, estimators='["grad"]', postprocess='["gaussian(1)"]', drops="[0.25]"
+    )
     result = command("run", config, "--out", tmp_path / "run", "--workers", 1, "--mask-only")
     assert result.exit_code == 0, result.output
     records = {(r.protocol, r.order): r for r in load(tmp_path / "run")}

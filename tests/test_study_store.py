@@ -1,5 +1,7 @@
 """The store and the lock: atomic, readable while written, one process at a time."""
 
+# ruff: noqa: E402  (the imports below need what is skipped for)
+
 from __future__ import annotations
 
 import os
@@ -80,7 +82,7 @@ def test_what_a_killed_run_left_is_tried_again(store: Store) -> None:
 
 
 def test_a_transaction_happens_or_not(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="damaged|cannot write"), store._transaction():
+    with pytest.raises(StudyError, match=r"damaged|cannot write"), store._transaction():
         store._connection.execute("UPDATE cells SET status = 'done'")
         store._connection.execute("UPDATE cells SET status = 'no such status'")
     assert set(Store.open_readonly(tmp_path).statuses().values()) == {"pending"}
@@ -152,7 +154,10 @@ with folder_lock(Path({str(tmp_path)!r})):
         assert process.stdout is not None
         process.stdout.readline()
         assert is_running(tmp_path)
-        with pytest.raises(FolderInUse, match=rf"in use by another process \(pid {process.pid}\)"), folder_lock(tmp_path):
+        with (
+            pytest.raises(FolderInUse, match=rf"in use by another process \(pid {process.pid}\)"),
+            folder_lock(tmp_path),
+        ):
             pass
     finally:
         os.kill(process.pid, signal.SIGKILL)
@@ -183,6 +188,8 @@ def test_eta_uses_what_was_timed_and_guesses_the_rest() -> None:
     assert eta.seconds_left(2) == pytest.approx((2 * 10 + 2) / 2)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(8.44, "8.4 s"), (59.97, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(8.44, "8.4 s"), (59.97, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
+)
 def test_duration(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -32,7 +32,9 @@ def calibrate(config: StudyConfig, device: str) -> dict[str, Any]:
         rf.set_num_threads(config.run.threads)
     train, test = pipeline.load_data(config.data)
     recipe = pipeline.recipe_of(config)
-    model = build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options).to(device)
+    model = build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options).to(
+        device
+    )
     n = min(_SAMPLE, len(train), len(test), recipe.batch_size)
     x = (torch.from_numpy(np.ascontiguousarray(train.images[:n])).permute(0, 3, 1, 2).float() / 255).to(device)
     y = torch.from_numpy(train.labels[:n]).to(device)
