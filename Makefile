@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 .PHONY: help build test test-asan demo bench bench-check lint format kernels clean
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
-	@echo "make demo       take generated images through the package; ends with the path of what it wrote"
+	@echo "make demo       a whole study on generated images, a few minutes; ends with the path of its report"
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
 	@echo "make lint       formatting, linting and types"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"

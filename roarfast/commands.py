@@ -38,8 +38,8 @@ def info_command(
     cli.show_info(as_json)
 
 
-@app.command("demo")
-def demo_command(
+@app.command("kernels-demo")
+def kernels_demo_command(
     out: Annotated[str, typer.Option("--out", help="Folder for the pictures.")] = "demo-out",
     size: Annotated[int, typer.Option("--size", min=16, max=4096, help="Image side in pixels.")] = 224,
     batch: Annotated[int, typer.Option("--batch", min=1, max=4096, help="Images in the timed batch.")] = 64,

@@ -1,4 +1,4 @@
-"""`roarfast demo`: a generated image and map through every op, timed against SciPy, and a picture strip."""
+"""`roarfast kernels-demo`: a generated image and map through every op, timed against SciPy, and a picture strip."""
 
 from __future__ import annotations
 

@@ -1,1 +1,21 @@
 """Studies: a config file becomes cells, the executor runs them, the store keeps what they found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roarfast.study.errors import ConfigError, StudyError
+from roarfast.study.results import Record, StudyResults, load
+
+if TYPE_CHECKING:
+    from roarfast.study.study import Study
+
+__all__ = ["ConfigError", "Record", "Study", "StudyError", "StudyResults", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Study":  # needs pydantic, which reading results does not
+        from roarfast.study.study import Study
+
+        return Study
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,11 +94,15 @@ class Identity:
             fill = {"noise": self.removal["noise"], "tolerance": self.removal["tolerance"]}
         if cell.protocol == "mask-only":
             fill = {}
-        return base | {
-            "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
-            "order": cell.order,
-            "drop": cell.drop,
-        } | fill
+        return (
+            base
+            | {
+                "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
+                "order": cell.order,
+                "drop": cell.drop,
+            }
+            | fill
+        )
 
     def key(self, cell: Cell) -> str:
         """The key of a cell in the store."""

@@ -1,4 +1,4 @@
-"""The commands `init`, `run`, `status` and `merge`."""
+"""The commands `demo`, `init`, `run`, `status` and `merge`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,35 @@ Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: ru
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module to the `roarfast` command."""
+    app.command("demo")(demo_command)
     app.command("init")(init_command)
     app.command("run")(run_command)
     app.command("status")(status_command)
     app.command("merge")(merge_command)
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", help="Run folder.")] = Path("runs/demo"),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: one per GPU, or one per core.")
+    ] = None,
+) -> None:
+    """Run the embedded study on generated images, a few minutes on two cores; write its report, print a summary."""
+    from roarfast.report import build, summary
+    from roarfast.study.presets import PRESETS
+    from roarfast.study.study import Study
+
+    with _clear_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        config = out / "study.toml"
+        if not config.exists():
+            config.write_text(PRESETS["demo"], encoding="utf-8")
+        study = Study.from_toml(config, out)
+        failed = run_study(study, workers=workers)
+        results = study.results
+        print(summary(results, build(out, results=results)))
+        if failed:
+            raise typer.Exit(1)
 
 
 def init_command(
@@ -53,9 +78,13 @@ def init_command(
 def run_command(
     file: Annotated[Path, typer.Argument(help="The config file (roarfast init writes one).")],
     out: Out = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the work and estimate its time; run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the work and estimate its time; run nothing.")
+    ] = False,
     only: Annotated[str | None, typer.Option(help="A part of the grid: 'estimator=sg-sq,drop=0.3'.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per GPU, or one per core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: one per GPU, or one per core.")
+    ] = None,
     shard: Annotated[str | None, typer.Option(help="i/n: the i-th of n parts, in a folder of its own.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = None,
     data_root: Annotated[Path | None, typer.Option(help="Where the data is, instead of data.root.")] = None,
@@ -91,7 +120,9 @@ def status_command(folder: Annotated[Path, typer.Argument(help="A run folder.")]
 
 def merge_command(
     folder: Annotated[Path, typer.Argument(help="The study's folder, which gets all results.")],
-    shards: Annotated[list[Path] | None, typer.Argument(help="Shard folders. Default: those below FOLDER/shards.")] = None,
+    shards: Annotated[
+        list[Path] | None, typer.Argument(help="Shard folders. Default: those below FOLDER/shards.")
+    ] = None,
 ) -> None:
     """Put the shards of a study together."""
     from roarfast.study.merge import merge
@@ -122,8 +153,11 @@ def run_study(study: Study, **options: Any) -> list[str]:
     return outcome.failed
 
 
-def _dry_run(study: Study, workers: int | None, device: str | None, only: str | None, part: tuple[int, int] | None) -> None:
+def _dry_run(
+    study: Study, workers: int | None, device: str | None, only: str | None, part: tuple[int, int] | None
+) -> None:
     from roarfast.study import estimate, pipeline
+    from roarfast.study.calibrate import calibrate
     from roarfast.study.store import FILE_NAME, Store
 
     setup = study.setup(device, workers, only, part)
@@ -137,7 +171,7 @@ def _dry_run(study: Study, workers: int | None, device: str | None, only: str | 
     left = setup.plan.needed(done, work)
     print(estimate.list_cells(setup.plan, left))
     print("calibrating …", file=sys.stderr)
-    pace = pipeline.calibrate(study.config, setup.devices[0]) if left else None
+    pace = calibrate(study.config, setup.devices[0]) if left else None
     print(estimate.describe(study.config, setup.plan, left, pace, len(setup.devices)))
 
 

@@ -274,7 +274,9 @@ def _fields_at(location: list[str]) -> list[str]:
         if part.isdigit():
             continue
         annotation = model.model_fields[part].annotation
-        model = next((a for a in [annotation, *get_args(annotation)] if isinstance(a, type) and issubclass(a, BaseModel)), None)
+        model = next(
+            (a for a in [annotation, *get_args(annotation)] if isinstance(a, type) and issubclass(a, BaseModel)), None
+        )
         if model is None:
             return []
     return list(model.model_fields)

@@ -17,7 +17,7 @@ def task_seconds(task: Task, pace: dict[str, Any], config: StudyConfig) -> float
     if task.kind == "base":
         return float(training)
     if task.kind == "maps":
-        return float(sum(pace["passes"](task.spec["estimators"]) for _ in [0]) * pace["gradient"] * (train + test))
+        return float(pace["passes"](task.spec["estimators"]) * pace["gradient"] * (train + test))
     if task.kind == "codes":
         return float(pace["codes"] * (train + test))
     if task.kind == "examples":

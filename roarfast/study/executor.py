@@ -50,7 +50,9 @@ class Executor:
         self._work = store.work()
         done = {key for key, status in statuses.items() if status == "done"}
         present = {
-            key for key, task in plan.tasks.items() if key in done | set(self._work) and _is_present(task, artifact_exists)
+            key
+            for key, task in plan.tasks.items()
+            if key in done | set(self._work) and _is_present(task, artifact_exists)
         }
         self.left = plan.needed(done, present)
         self.outcome = Outcome(skipped=sum(key in done for key in plan.tasks))

@@ -73,11 +73,17 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
             problems.append(
                 ("model.name", f"there is no model {name!r}{nearest(name, known)} (or 'package.module:function')")
             )
-    if isinstance(data, dict) and isinstance(name := data.get("name"), str) and not (data.get("train") or data.get("path")):
+    if (
+        isinstance(data, dict)
+        and isinstance(name := data.get("name"), str)
+        and not (data.get("train") or data.get("path"))
+    ):
         known = pipeline.dataset_names()
         if name not in known:
             hint = nearest(name, known)
-            problems.append(("data.name", f"there is no data set {name!r}{hint} (or give data.path, or data.train and data.test)"))
+            problems.append(
+                ("data.name", f"there is no data set {name!r}{hint} (or give data.path, or data.train and data.test)")
+            )
     if isinstance(explain, dict):
         options = explain.get("options", {})
         problems += pipeline.explain_problems(explain, options if isinstance(options, dict) else {})

@@ -59,7 +59,11 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
         cells = {key: _cell(row) for key, row in {**known, **rows}.items()}
         ordered = sorted(cells.items(), key=lambda item: positions.get(_identity(item[1]), len(positions)))
         store.register(ordered, config.data.name)
-        store.adopt(row for key, row in rows.items() if known.get(key, {}).get("status") != "done" and row["status"] != "running")
+        store.adopt(
+            row
+            for key, row in rows.items()
+            if known.get(key, {}).get("status") != "done" and row["status"] != "running"
+        )
         for key, item in work.items():
             store.finish_work(key, item["kind"], item["label"], item["info"], item["seconds"])
         session = store.begin_session({"merged": [str(source) for source in sources], "workers": len(sources)})

@@ -112,7 +112,9 @@ def load_data(data: Any) -> tuple[Any, Any]:
             raise StudyError(f"cannot read the {split} images: {error}") from None
     train, test = splits
     if train.image_shape != test.image_shape:
-        raise StudyError(f"train images are {train.image_shape}, test images {test.image_shape}: they must have one size")
+        raise StudyError(
+            f"train images are {train.image_shape}, test images {test.image_shape}: they must have one size"
+        )
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test

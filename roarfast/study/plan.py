@@ -103,7 +103,12 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
         if cell.protocol in USING_BASE:
             add_base(cell.trial)
             needs.append(bases[cell.trial])
-        spec = {"cell": asdict(cell), "codes": codes[group].key, "drops": codes[group].spec["drops"], "base": bases[cell.trial]}
+        spec = {
+            "cell": asdict(cell),
+            "codes": codes[group].key,
+            "drops": codes[group].spec["drops"],
+            "base": bases[cell.trial],
+        }
         spec["imputes"], spec["retrains"] = cell.protocol in IMPUTING, cell.protocol in RETRAINING
         rank = (2, cell.trial, groups.index(group), 1, int(not spec["retrains"]))
         tasks[keys[cell]] = Task(keys[cell], "cell", cell.label, tuple(needs), spec, rank)

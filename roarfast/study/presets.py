@@ -68,7 +68,9 @@ def _paper(name: str, what: str, data: str, model: str, recipe: str, batch: int,
 
 
 _DEMO = (
-    _HEADER.format(what="generated images, a small net, a few minutes on two cores", file="study.toml", name="demo", trials=1)
+    _HEADER.format(
+        what="generated images, a small net, a few minutes on two cores", file="study.toml", name="demo", trials=1
+    )
     + """
 [data]
 name = "shapes"       # generated, nothing to download

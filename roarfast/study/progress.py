@@ -163,7 +163,10 @@ class Live(Silent):
             Text(f"{duration(time.monotonic() - self._begun)} gone"),
             Text(f"about {duration(left)} left" if left is not None and self.done < self.total else ""),
         )
-        lines = [Text(f"  {label}  {text}".rstrip(), overflow="ellipsis", no_wrap=True) for label, text in self._lines.values()]
+        lines = [
+            Text(f"  {label}  {text}".rstrip(), overflow="ellipsis", no_wrap=True)
+            for label, text in self._lines.values()
+        ]
         if self._last:
             lines.append(Text(f"  last: {self._last}", style="dim", overflow="ellipsis", no_wrap=True))
         return Group(head, *lines)

@@ -113,7 +113,9 @@ class StudyResults:
         try:
             import pandas as pd
         except ImportError:
-            raise ImportError("to_dataframe needs pandas: pip install pandas; to_csv and to_rows need nothing") from None
+            raise ImportError(
+                "to_dataframe needs pandas: pip install pandas; to_csv and to_rows need nothing"
+            ) from None
         return pd.DataFrame(self.to_rows())
 
 

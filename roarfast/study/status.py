@@ -52,7 +52,9 @@ def describe(folder: str | Path) -> str:
         counts["running"] = []
     name = results.meta.get("config", {}).get("name", folder.name)
     lines = [f"{name} in {folder}: {'running' if running else 'not running'}"]
-    lines.append("  " + ", ".join(f"{len(records)} {status}" for status, records in counts.items()) + f" of {len(results)} cells")
+    lines.append(
+        "  " + ", ".join(f"{len(records)} {status}" for status, records in counts.items()) + f" of {len(results)} cells"
+    )
     by_protocol: dict[str, list[Record]] = {}
     for record in results:
         by_protocol.setdefault(record.protocol, []).append(record)
@@ -61,7 +63,11 @@ def describe(folder: str | Path) -> str:
     lines += [f"  now: {_label(record)}" for record in counts["running"]]
     left = eta_seconds(results)
     if counts["pending"] or counts["running"]:
-        lines.append(f"  about {duration(left)} left" if left is not None else "  time left: not known before the first training ends")
+        lines.append(
+            f"  about {duration(left)} left"
+            if left is not None
+            else "  time left: not known before the first training ends"
+        )
         if not running:
             lines.append("  go on with the same `roarfast run` command")
     for record in counts["failed"][:10]:

@@ -68,7 +68,9 @@ class Store:
         if version is None:
             store.put(schema=SCHEMA_VERSION)
         elif version != SCHEMA_VERSION:
-            raise StudyError(f"{path} was written by another version of roarfast (schema {version}, here {SCHEMA_VERSION})")
+            raise StudyError(
+                f"{path} was written by another version of roarfast (schema {version}, here {SCHEMA_VERSION})"
+            )
         return store
 
     @classmethod
@@ -80,7 +82,9 @@ class Store:
         """
         path = Path(folder) / FILE_NAME
         if not path.is_file():
-            raise FileNotFoundError(f"{folder} is no run folder: {path} does not exist (roarfast run FILE --out {folder})")
+            raise FileNotFoundError(
+                f"{folder} is no run folder: {path} does not exist (roarfast run FILE --out {folder})"
+            )
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)
         connection.row_factory = sqlite3.Row
         store = cls(connection, path)
@@ -97,7 +101,9 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # facts
@@ -224,7 +230,9 @@ class Store:
         meta = {row["name"]: json.loads(row["value"]) for row in self._connection.execute("SELECT * FROM meta")}
         sessions = [dict(row) for row in self._connection.execute("SELECT * FROM sessions ORDER BY id")]
         last = self._connection.execute("SELECT MAX(finished) FROM cells").fetchone()[0]
-        still_open = self._connection.execute("SELECT COUNT(*) FROM cells WHERE status IN ('pending', 'running')").fetchone()
+        still_open = self._connection.execute(
+            "SELECT COUNT(*) FROM cells WHERE status IN ('pending', 'running')"
+        ).fetchone()
         return meta | {
             "stage_seconds": totals,
             "started": sessions[0]["started"] if sessions else None,

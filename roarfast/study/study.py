@@ -54,7 +54,11 @@ class Study:
 
     @classmethod
     def from_toml(
-        cls, path: str | Path, out: str | Path | None = None, data_root: str | Path | None = None, mask_only: bool = False
+        cls,
+        path: str | Path,
+        out: str | Path | None = None,
+        data_root: str | Path | None = None,
+        mask_only: bool = False,
     ) -> Study:
         """Reads a config file; all its problems are reported at once (`ConfigError`)."""
         config = load_config(path, data_root)
@@ -84,7 +88,9 @@ class Study:
         """Reads the data, and works out keys and tasks; runs nothing."""
         from roarfast.study import pipeline
 
-        devices = pipeline.choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
+        devices = pipeline.choose_devices(
+            device or self.config.run.device, workers or self.config.run.workers, self.config
+        )
         identity = pipeline.identify(self.config, devices[0])
         grid = self.cells
         chosen = shard_cells(grid, *shard) if shard else grid
@@ -141,7 +147,9 @@ class Study:
                     store,
                     progress,
                     lambda task: pipeline.artifact_exists(self.folder, task),
-                    (lambda key: None) if self.config.run.keep_codes else (lambda key: pipeline.delete_codes(self.folder, key)),
+                    (lambda key: None)
+                    if self.config.run.keep_codes
+                    else (lambda key: pipeline.delete_codes(self.folder, key)),
                 )
                 session = store.begin_session({"workers": len(setup.devices), "threads": threads, "pid": os.getpid()})
                 if on_setup is not None:
@@ -166,5 +174,7 @@ def find_shards(folder: Path) -> list[Path]:
     """The shard folders below a study's folder."""
     found = sorted(path.parent for path in (folder / "shards").glob("*-of-*/results.sqlite"))
     if not found:
-        raise StudyError(f"{folder / 'shards'} has no shards: run them with `roarfast run FILE --out {folder} --shard i/n`")
+        raise StudyError(
+            f"{folder / 'shards'} has no shards: run them with `roarfast run FILE --out {folder} --shard i/n`"
+        )
     return found

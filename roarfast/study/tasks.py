@@ -201,4 +201,3 @@ class Pipeline:
 
 def _column(values: tuple[float, ...]) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float32).reshape(-1, 1, 1)
-

@@ -21,6 +21,7 @@ class Evaluation:
     accuracy: float
     loss: float  # mean cross entropy, without label smoothing
     count: int
+    true_class_probability: float = 0.0  # mean softmax probability of the label
 
 
 @torch.no_grad()
@@ -51,17 +52,19 @@ def evaluate(
     rows = [np.arange(i, min(i + batch_size, n)) for i in range(0, n, batch_size)][world.rank :: world.size]
     was_training = model.training
     model.eval()
-    totals = torch.zeros(2, dtype=torch.float64, device=data.device)
+    totals = torch.zeros(3, dtype=torch.float64, device=data.device)
     try:
         for x, y in data.batches(rows, transform, reuse=data.device.type == "cpu"):
             with autocast_to(autocast):
                 logits = model(x)
             totals[0] += (logits.argmax(1) == y).sum()
-            totals[1] += F.cross_entropy(logits.float(), y, reduction="sum")
+            log_probability = F.log_softmax(logits.float(), 1).gather(1, y[:, None])
+            totals[1] -= log_probability.sum()
+            totals[2] += log_probability.exp().sum()
     finally:
         model.train(was_training)
-    correct, loss = world.sum(totals).tolist()
-    return Evaluation(correct / max(n, 1), loss / max(n, 1), n)
+    correct, loss, probability = (value / max(n, 1) for value in world.sum(totals).tolist())
+    return Evaluation(correct, loss, n, probability)
 
 
 def autocast_to(precision: str) -> contextlib.AbstractContextManager[None]:

@@ -49,6 +49,7 @@ class TrainResult:
     Attributes:
         accuracy: test accuracy after the last epoch: the score.
         loss: test loss after the last epoch.
+        true_class_probability: mean probability of the label on the test set, after the last epoch.
         history: per epoch: loss, accuracy (of training), images_per_second, and test_accuracy where it was evaluated.
         step_losses: training loss of every step.
         timing: seconds of data, forward_backward, evaluation and total, in this call.
@@ -61,6 +62,7 @@ class TrainResult:
 
     accuracy: float
     loss: float
+    true_class_probability: float
     history: list[dict[str, Any]]
     step_losses: list[float]
     timing: dict[str, float]
@@ -85,7 +87,7 @@ def train(
     checkpoint_seconds: float = 60.0,
     tag: str = "",
     evaluate_every: int = 0,
-    progress: str = "auto",
+    progress: str | Silent = "auto",
     label: str = "",
 ) -> TrainResult:
     """Train a model and score it on the test set after the last epoch.
@@ -107,7 +109,7 @@ def train(
         checkpoint_seconds: time between checkpoints within an epoch (one process only).
         tag: anything else that defines the training, such as the key of a study's cell.
         evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
-        progress: `"auto"`, `"bar"`, `"log"` or `"none"`.
+        progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or an object that is told (see `roarfast.train.progress`).
         label: what the progress display calls this training.
 
     Returns:
@@ -194,7 +196,7 @@ class _Training:
         self._new_epoch_sums()
 
     def run(
-        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str, label: str,
+        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str | Silent, label: str,
         stop: StopRequest,
     ) -> TrainResult:  # fmt: skip
         """Train to the end, from the checkpoint if there is one."""
@@ -218,7 +220,7 @@ class _Training:
         self.history[-1]["test_accuracy"] = test.accuracy
         timing = {**self.watch.seconds, "total": time.perf_counter() - started}
         return TrainResult(
-            test.accuracy, test.loss, self.history, self.step_losses, timing, self._step(), resumed_at,
+            test.accuracy, test.loss, test.true_class_probability, self.history, self.step_losses, timing, self._step(), resumed_at,
             self.recipe.as_dict(), self.seed, self.model.eval(),
         )  # fmt: skip
 

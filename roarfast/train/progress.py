@@ -96,8 +96,10 @@ class Bar(Silent):
         self.bar.stop()
 
 
-def make_progress(mode: str, epochs: int, steps: int, label: str = "", start: int = 0) -> Silent:
+def make_progress(mode: str | Silent, epochs: int, steps: int, label: str = "", start: int = 0) -> Silent:
     """The display for a mode: `"auto"` is a bar on a terminal with rich installed, log lines otherwise."""
+    if isinstance(mode, Silent):
+        return mode
     if mode not in MODES:
         raise ValueError(f"progress must be one of {', '.join(MODES)}, got {mode!r}")
     if mode == "none":

@@ -1,0 +1,195 @@
+"""The store and the lock: atomic, readable while written, one process at a time."""
+
+# ruff: noqa: E402  (the imports below need what is skipped for)
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from roarfast.study.cells import Cell
+from roarfast.study.errors import FolderInUse, OutOfSpace, StudyError
+from roarfast.study.folder import is_disk_full
+from roarfast.study.lock import folder_lock
+from roarfast.study.progress import Eta, duration
+from roarfast.study.results import load
+from roarfast.study.status import describe, is_running
+from roarfast.study.store import FILE_NAME, Store
+
+CELLS = [(f"key{i}", Cell("roar", "grad^2", "plain", "morf", 0.1 * (i + 1), 0)) for i in range(4)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store.create(tmp_path)
+    store.register(CELLS, "shapes")
+    return store
+
+
+def test_results_come_back_as_records(store: Store, tmp_path: Path) -> None:
+    store.put(config={"name": "x"}, seeds={"study": 0})
+    session = store.begin_session({"workers": 2})
+    store.finish("key1", {"accuracy": 0.5, "tv_mask": 0.25}, {"training": 2.0, "other": 0.5})
+    store.fail(["key2"], "Traceback: boom")
+    store.finish_work("w", "maps", "maps grad", {"passes": 1}, {"explain": 3.0})
+    store.mark("key3", "running")
+    store.end_session(session)
+    results = load(tmp_path)  # while the writer is open
+    assert [r.status for r in results] == ["pending", "done", "failed", "running"]
+    assert results.records[1].accuracy == 0.5 and results.records[1].seconds == {"training": 2.0, "other": 0.5}
+    assert results.records[2].error == "Traceback: boom"
+    assert results.meta["stage_seconds"]["explain"] == 3.0 and results.meta["stage_seconds"]["training"] == 2.0
+    assert results.meta["config"] == {"name": "x"} and results.meta["finished"] is None
+    assert results.select(status="done", drop=0.2) == [results.records[1]]
+    with pytest.raises(ValueError, match="no field droop"):
+        results.select(droop=1)
+
+
+def test_csv_and_dataframe(store: Store, tmp_path: Path) -> None:
+    store.finish("key0", {"accuracy": 0.5}, {"training": 2.0})
+    text = load(tmp_path).to_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == text
+    header, first, *_ = text.splitlines()
+    assert header.startswith("key,protocol,dataset,estimator,postprocess,order,drop,trial,status,accuracy")
+    assert first.startswith("key0,roar,shapes,grad^2,plain,morf,0.1,0,done,0.5")
+    pd = pytest.importorskip("pandas")
+    frame = load(tmp_path).to_dataframe()
+    assert isinstance(frame, pd.DataFrame) and len(frame) == 4 and frame.seconds_training[0] == 2.0
+
+
+def test_registering_again_keeps_results_and_takes_the_new_order(store: Store, tmp_path: Path) -> None:
+    store.finish("key0", {"accuracy": 0.5}, {})
+    store.register([*reversed(CELLS), ("key9", Cell("roar", "vg", "plain", "morf", 0.1, 0))], "shapes")
+    assert [r.key for r in load(tmp_path)] == ["key3", "key2", "key1", "key0", "key9"]
+    assert store.statuses()["key0"] == "done"
+
+
+def test_what_a_killed_run_left_is_tried_again(store: Store) -> None:
+    store.mark("key0", "running")
+    store.fail(["key1"], "boom")
+    store.finish("key2", {"accuracy": 1.0}, {})
+    store.reopen()
+    assert store.statuses() == {"key0": "pending", "key1": "pending", "key2": "done", "key3": "pending"}
+
+
+def test_a_transaction_happens_or_not(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"damaged|cannot write"), store._transaction():
+        store._connection.execute("UPDATE cells SET status = 'done'")
+        store._connection.execute("UPDATE cells SET status = 'no such status'")
+    assert set(Store.open_readonly(tmp_path).statuses().values()) == {"pending"}
+
+
+def test_kill_while_writing_leaves_a_readable_store(tmp_path: Path) -> None:
+    script = f"""
+from roarfast.study.store import Store
+from roarfast.study.cells import Cell
+store = Store.create({str(tmp_path)!r})
+store.register([(f"key{{i}}", Cell("roar", "grad", "plain", "morf", 0.1, i)) for i in range(100000)], "x")
+print("go", flush=True)
+for i in range(100000):
+    store.finish(f"key{{i}}", {{"accuracy": i / 100000}}, {{"training": 1.0}})
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.2)
+    process.kill()
+    process.wait()
+    done = [r for r in load(tmp_path) if r.status == "done"]
+    assert 0 < len(done) < 100000
+    assert [r.accuracy for r in done] == [r.trial / 100000 for r in done]
+    Store.create(tmp_path).close()
+
+
+def test_missing_and_damaged_stores(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is no run folder"):
+        load(tmp_path)
+    (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 100)
+    with pytest.raises(StudyError, match="cannot be read"):
+        load(tmp_path)
+    with pytest.raises(StudyError, match="damaged"):
+        Store.create(tmp_path)
+
+
+def test_a_full_disk_is_told_from_other_errors(store: Store) -> None:
+    with pytest.raises(OutOfSpace, match="free some space and give the same command"), store._guarded():
+        raise sqlite3.OperationalError("database or disk is full")
+    assert is_disk_full(OSError(28, "No space left on device"))
+    try:
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError as error:
+            raise RuntimeError("while saving") from error
+    except RuntimeError as error:
+        assert is_disk_full(error)
+    assert not is_disk_full(OSError(2, "No such file"))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StudyError, match="cannot write to the run folder"):
+        Store.create(tmp_path / "file" / "run")
+
+
+def test_the_lock_refuses_a_second_holder_and_dies_with_its_process(tmp_path: Path) -> None:
+    script = f"""
+import time
+from pathlib import Path
+from roarfast.study.lock import folder_lock
+with folder_lock(Path({str(tmp_path)!r})):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert is_running(tmp_path)
+        with (
+            pytest.raises(FolderInUse, match=rf"in use by another process \(pid {process.pid}\)"),
+            folder_lock(tmp_path),
+        ):
+            pass
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not is_running(tmp_path)
+    with folder_lock(tmp_path):
+        pass
+
+
+def test_status_text(store: Store, tmp_path: Path) -> None:
+    store.put(config={"name": "x"})
+    store.begin_session({"workers": 2})
+    store.finish("key0", {"accuracy": 0.5}, {"training": 10.0})
+    store.fail(["key1"], "Traceback\nRuntimeError: boom")
+    store.mark("key2", "running")
+    text = describe(tmp_path)
+    assert "not running" in text and "1 done, 0 running, 1 failed, 2 pending of 4 cells" in text
+    assert "about 10.0 s left" in text  # two cells of 10 s on two workers
+    assert "failed: roar grad^2 plain morf t=0.2 trial 0: RuntimeError: boom" in text
+
+
+def test_eta_uses_what_was_timed_and_guesses_the_rest() -> None:
+    eta = Eta({"roar": 3, "road": 2})
+    assert eta.seconds_left(1) is None
+    eta.finished("roar", 10.0)
+    assert eta.seconds_left(1) == pytest.approx(2 * 10 + 2 * 0.5)
+    eta.finished("road", 2.0)
+    assert eta.seconds_left(2) == pytest.approx((2 * 10 + 2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(8.44, "8.4 s"), (59.97, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
