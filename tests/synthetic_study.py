@@ -108,8 +108,8 @@ def write_examples(folder: Path, estimators: Sequence[str] = ESTIMATORS, size: i
         smooth = (maps + np.roll(maps, 1, 1) + np.roll(maps, 1, 2)) / 3
         processed = np.stack([maps, np.maximum(maps, np.roll(maps, 1, 1)), smooth])
         thresholds = np.quantile(processed, 1 - drops, axis=(2, 3))
-        mask = (processed[:, None] >= thresholds.transpose(1, 0, 2)[..., None, None])
+        mask = processed[:, None] >= thresholds.transpose(1, 0, 2)[..., None, None]
         modified = np.where(mask[..., None], 120, pictures[None, None]).astype(np.uint8)
         name = e.replace("(", ".").replace(")", "").replace("^", ".")
         np.savez(target / f"{name}.npz", images=pictures, map=maps.astype(np.float32), processed=processed.astype(np.float32),
-                 mask=mask, modified=modified, postprocesses=np.array(POSTPROCESSES), drops=drops)  # fmt: skip
+                 mask=mask, modified=modified, postprocess=np.array(POSTPROCESSES), drops=drops)  # fmt: skip

@@ -21,7 +21,7 @@ BASELINE_STYLES = {"rand": (GREY, (0, (4, 2))), "block": (BLACK, (0, (1, 1.2)))}
 
 MIN_WIDTH = 7.2  # inches: the legend and the labels of the axes need that much
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "font.size": 9,
@@ -95,7 +95,7 @@ def freeze_layout(figure: Any) -> None:
 def inline_svg(svg: str, name: str) -> str:
     """The `<svg>` element alone, its ids prefixed (several figures share a page) and its size left to the page."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'<metadata>.*?</metadata>', "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}--', svg)
     svg = re.sub(r'href="#', f'href="#{name}--', svg)
     svg = re.sub(r"url\(#", f"url(#{name}--", svg)
@@ -145,13 +145,14 @@ def place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Seque
     box = axes.get_window_extent()
     taken: list[tuple[float, float, float, float]] = []
     height, per_character, font = 9 * scale, 4.5 * scale, 7.5
+    directions: Sequence[tuple[int, int]] = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
     order = np.argsort([-y for _, y in points], kind="stable")
     for i in order:
         width = per_character * len(labels[i])
         x, y = every_point[i]
         best: tuple[float, tuple[float, float]] | None = None
         for distance in (5, 9, 14, 20, 28, 38):
-            for direction in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
+            for direction in directions:
                 dx = direction[0] * distance * scale
                 dy = direction[1] * (distance * scale + (height / 2 if direction[0] == 0 else 0))
                 left = x + dx - (width if direction[0] < 0 else width / 2 if direction[0] == 0 else 0)
@@ -182,4 +183,4 @@ def _cost(rectangle: tuple[float, ...], taken: Sequence[tuple[float, ...]], poin
     inside = (points[:, 0] > left - radius) & (points[:, 0] < right + radius)
     covered = int((inside & (points[:, 1] > bottom - radius) & (points[:, 1] < top + radius)).sum())
     outside = left < box.x0 or right > box.x1 + 10 or bottom < box.y0 or top > box.y1
-    return 3 * overlaps + 2 * covered + 4 * outside
+    return float(3 * overlaps + 2 * covered + 4 * outside)

@@ -51,7 +51,9 @@ def trials_note(panel: Panel) -> str:
             "reaches significance however large the effect. That nothing is significant says little here."
         )
     if n == 3:
-        return "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
+        return (
+            "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
+        )
     return ""
 
 
@@ -67,7 +69,10 @@ def audit_sentences(audit: Audit) -> list[str]:
     for name, words in BASELINES.items():
         changes = [c for c in audit.changes if c.estimator == name]
         if changes:
-            lower, significant = sum(c.difference < 0 for c in changes), sum(c.difference < 0 and c.significant for c in changes)
+            lower, significant = (
+                sum(c.difference < 0 for c in changes),
+                sum(c.difference < 0 and c.significant for c in changes),
+            )
             sentences.append(
                 f"The same filters on the baseline {words}, which knows nothing of the model: lower in {lower} of "
                 f"{len(changes)} (t, k), {significant} of them significantly."
@@ -107,7 +112,11 @@ def _rank_sentences(audit: Audit) -> list[str]:
     sentences = []
     if taus:
         trials = [a.tau_between_trials for a in audit.agreements if not math.isnan(a.tau_between_trials)]
-        yardstick = f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)" if trials else ""
+        yardstick = (
+            f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)"
+            if trials
+            else ""
+        )
         sentences.append(
             f"Ranking before and after k applied to all: Kendall's τ from {min(taus):.2f} to {max(taus):.2f}{yardstick}; "
             f"another estimator comes first in {changed} of {len(audit.agreements)} (t, k)."
