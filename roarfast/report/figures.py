@@ -85,7 +85,7 @@ def table_figure(audit: Audit, folder: Path) -> Figure:
     with plotting.style() as new_figure:
         width, height, left = 0.74, 0.27, 1.15
         figure = new_figure(left + width * len(columns) + 0.1, height * (len(rows) + 2) + 0.1)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_xlim(-left / width, len(columns) + 0.1 / width)
         axis.set_ylim(len(rows) + 0.2, -2.15)

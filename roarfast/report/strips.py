@@ -84,7 +84,7 @@ def _picture(rows: list[list[Pixels]], headings: list[str], folder: Path, name: 
     inches = 1.02
     with plotting.style() as new_figure:
         figure = new_figure(inches * step * len(headings), inches * (len(rows) * (aspect + GAP) + 0.28))
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_xlim(0, step * len(headings))
         axis.set_ylim(len(rows) * (aspect + GAP), -0.28)
