@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from roarfast import cli
+from roarfast.report.cli import report
 from roarfast.study import cli as study_commands
 
 app = typer.Typer(
@@ -51,3 +52,4 @@ def kernels_demo_command(
 
 
 study_commands.register(app)
+app.command("report")(report)

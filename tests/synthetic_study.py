@@ -112,4 +112,4 @@ def write_examples(folder: Path, estimators: Sequence[str] = ESTIMATORS, size: i
         modified = np.where(mask[..., None], 120, pictures[None, None]).astype(np.uint8)
         name = e.replace("(", ".").replace(")", "").replace("^", ".")
         np.savez(target / f"{name}.npz", images=pictures, map=maps.astype(np.float32), processed=processed.astype(np.float32),
-                 mask=mask, modified=modified, postprocesses=np.array(POSTPROCESSES), drops=drops)  # fmt: skip
+                 mask=mask, modified=modified, postprocess=np.array(POSTPROCESSES), drops=drops)  # fmt: skip

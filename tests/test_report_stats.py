@@ -128,7 +128,8 @@ def test_spearman_of_few_points_is_exact() -> None:
     assert stats.spearman([1, 2, 3], [2, 5, 9]) == pytest.approx((1, 2 / 6))
     rho, p = stats.spearman([1, 2, 3, 4], [1, 3, 2, 4])
     as_extreme = sum(
-        abs(scipy_stats.spearmanr([1, 2, 3, 4], order).statistic) >= 0.8 - 1e-9 for order in itertools.permutations([1, 2, 3, 4])
+        abs(scipy_stats.spearmanr([1, 2, 3, 4], order).statistic) >= 0.8 - 1e-9
+        for order in itertools.permutations([1, 2, 3, 4])
     )
     assert (rho, p) == pytest.approx((0.8, as_extreme / 24))
     assert all(map(math.isnan, stats.spearman([1, 1, 1], [1, 2, 3])))

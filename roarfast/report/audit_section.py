@@ -6,7 +6,7 @@ from roarfast.report import html
 from roarfast.report.audit import Audit
 from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
-from roarfast.report.html import Td, number
+from roarfast.report.html import Cells, Td, number
 from roarfast.report.sections import Material, accuracy_td
 from roarfast.report.words import CAUTION, LEAKAGE, NO_RETRAIN, audit_sentences, trials_note
 
@@ -34,7 +34,7 @@ def _panel(m: Material, a: Audit) -> str:
 
 
 def _counts(m: Material, a: Audit) -> str:
-    rows = []
+    rows: list[Cells] = []
     groups = [(c, "") for c in a.counts] + [(c, ", random baselines") for c in a.baseline_counts]
     for c, suffix in groups:
         d = c.overall.difference
@@ -58,7 +58,7 @@ def _counts(m: Material, a: Audit) -> str:
 
 
 def _agreement(m: Material, a: Audit) -> str:
-    rows = [
+    rows: list[Cells] = [
         [
             f"t = {g.drop:g}", Td(g.postprocess, css="text"), Td(str(g.estimators), g.estimators), Td(number(g.tau, 2), g.tau),
             Td(number(g.tau_between_trials, 2), g.tau_between_trials), Td(pretty(g.winner_plain), css="text"),
@@ -81,13 +81,13 @@ def _ranks(m: Material, a: Audit) -> str:
     names = [e for e in a.panel.estimators if any(r.estimator == e for r in a.rank_rows)]
     parts = []
     for drop in drops:
-        rows = []
+        rows: list[Cells] = []
         for estimator in names:
             found = [by_key.get((drop, k, estimator)) for k in ks]
             if not any(found):
                 continue
             plain = next(r.plain for r in found if r)
-            row: list[Td | str] = [pretty(estimator), Td(f"{plain:g}", plain)]
+            row: Cells = [pretty(estimator), Td(f"{plain:g}", plain)]
             for r in found:
                 row += [_moved(r.plain, r.after), _moved(r.plain, r.alone)] if r else [Td("–"), Td("–")]
             rows.append(row)
@@ -105,7 +105,7 @@ def _moved(before: float, after: float) -> Td:
 
 
 def _tests(m: Material, a: Audit) -> str:
-    rows = []
+    rows: list[Cells] = []
     leakage = mask_only(m.results, a.panel.dataset, a.panel.order)
     for c in a.changes:
         d = c.test.difference
@@ -131,10 +131,12 @@ def _leakage(m: Material) -> str:
             continue
         drops = sorted({key.drop for key in cells})
         trials = max(len(c.trials) for c in cells.values())
-        rows = []
+        rows: list[Cells] = []
         for name, k in dict.fromkeys((key.estimator, key.postprocess) for key in cells):
             found = [next((c for key, c in cells.items() if (key.estimator, key.postprocess, key.drop) == (name, k, t)), None) for t in drops]  # fmt: skip
-            rows.append([pretty(name), Td(k, css="text"), *(accuracy_td(c.accuracy(), trials) if c else Td("–") for c in found)])
+            rows.append(
+                [pretty(name), Td(k, css="text"), *(accuracy_td(c.accuracy(), trials) if c else Td("–") for c in found)]
+            )
         caption = f"Leakage: accuracy (%) from the masks alone; {dataset}, {'most' if order == 'morf' else 'least'} relevant first."
         parts.append(html.table(m.ids, caption, ["Estimator", "k", *(f"t = {t:g}" for t in drops)], rows))
     body = "".join(parts) or html.paragraph("Not measured: the study has no mask-only cells (run it with --mask-only).")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from roarfast.study.errors import StudyError
+
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Run folder of a study.", exists=True, file_okay=False)],
@@ -19,8 +21,8 @@ def report(
 
     try:
         results = load(folder)
-    except FileNotFoundError as error:
-        print(f"roarfast report: {error}", file=sys.stderr)
+    except (StudyError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     path = build(folder, out, results)
     print(summary(results, path))

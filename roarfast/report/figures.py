@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def table_figure(audit: Audit, folder: Path) -> Figure:
     with plotting.style() as new_figure:
         width, height, left = 0.74, 0.27, 1.15
         figure = new_figure(left + width * len(columns) + 0.1, height * (len(rows) + 2) + 0.1)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_xlim(-left / width, len(columns) + 0.1 / width)
         axis.set_ylim(len(rows) + 0.2, -2.15)
@@ -100,7 +101,9 @@ def table_figure(audit: Audit, folder: Path) -> Figure:
                 text, colour = _table_cell(audit, estimator, k, t)
                 axis.add_patch(Rectangle((j + 0.02, i + 0.03), 0.96, 0.94, color=colour, linewidth=0))
                 axis.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8)
-        note = "Plain accuracy in percent; for other post-processings the difference from plain in points. * significant."
+        note = (
+            "Plain accuracy in percent; for other post-processings the difference from plain in points. * significant."
+        )
         return plotting.finish(figure, folder, f"{panel.slug}-table", f"Differences from plain: {panel.title}", note)
 
 
@@ -168,7 +171,7 @@ def shown_rates(panel: Panel) -> list[float]:
 
 
 def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float]]]) -> None:
-    for (_, start), (_, end) in zip(path, path[1:]):
+    for (_, start), (_, end) in itertools.pairwise(path):
         arrow = {"arrowstyle": "-|>", "color": plotting.GREY, "linewidth": 0.9, "shrinkA": 2, "shrinkB": 2}
         arrow["mutation_scale"] = 7
         axis.annotate("", end, start, arrowprops=arrow, zorder=3).set_in_layout(False)
@@ -182,7 +185,9 @@ def _paths(panel: Panel, estimator: str) -> dict[float, list[tuple[str, tuple[fl
     paths = {}
     for drop in shown_rates(panel):
         cells = ((k, panel.get(estimator, k, drop)) for k in panel.postprocesses)
-        path = [(k, (c.mean("tv_mask"), c.accuracy().mean)) for k, c in cells if c and not math.isnan(c.mean("tv_mask"))]
+        path = [
+            (k, (c.mean("tv_mask"), c.accuracy().mean)) for k, c in cells if c and not math.isnan(c.mean("tv_mask"))
+        ]
         if len(path) > 1:
             paths[drop] = path
     return paths
@@ -217,7 +222,9 @@ def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
             for axis, kind in zip(row, TV_KINDS):
                 points = points_at(panel, kind, drop)
                 plotting.place_labels(axis, list(points.values()), [pretty(e) for e in points])
-        note = "Total variation of plain masks and maps against accuracy, with the least-squares line and its 95 % band."
+        note = (
+            "Total variation of plain masks and maps against accuracy, with the least-squares line and its 95 % band."
+        )
         return plotting.finish(figure, folder, f"{panel.slug}-scatter", f"Regression: {panel.title}", note)
 
 
@@ -235,11 +242,13 @@ def _scatter(axis: Any, panel: Panel, kind: str, drop: float) -> None:
         axis.set_ylim(*plotting.y_limits([y for _, y in points.values()]))
     title = f"t = {drop:g}"
     if not math.isnan(fit.r2):
-        x = np.linspace(min(p[0] for p in points.values()), max(p[0] for p in points.values()), 60)
-        axis.plot(x, fit.line(x), color=plotting.VERMILION, linewidth=1.4, zorder=3)
+        grid = np.linspace(min(p[0] for p in points.values()), max(p[0] for p in points.values()), 60)
+        axis.plot(grid, fit.line(grid), color=plotting.VERMILION, linewidth=1.4, zorder=3)
         if fit.n > 2:
-            line, half = fit.line(x), fit.band(x)
-            axis.fill_between(x, line - half, line + half, color=plotting.VERMILION, alpha=0.12, linewidth=0, zorder=1)
+            line, half = fit.line(grid), fit.band(grid)
+            axis.fill_between(
+                grid, line - half, line + half, color=plotting.VERMILION, alpha=0.12, linewidth=0, zorder=1
+            )
         title += f":  R² = {fit.r2:.2f}, {p_text(fit.p)};  Spearman ρ = {fit.spearman:.2f}, {p_text(fit.spearman_p)}"
     axis.set_title(title, loc="left", fontweight="normal")
 

@@ -26,6 +26,10 @@ class Td:
     title: str = ""
 
 
+Cells = list[Td | str]
+"""A row of a table; a plain string is a cell that sorts by its text."""
+
+
 class TableIds:
     """Numbers the tables and figures of one page."""
 
@@ -67,7 +71,7 @@ def table(
     ids: TableIds,
     caption: str,
     columns: Sequence[str],
-    rows: Iterable[Sequence[Td | str]],
+    rows: Iterable[Cells],
     groups: Sequence[tuple[str, int]] = (),
 ) -> str:
     """A sortable table. The first cell of a row is its header.
@@ -81,7 +85,9 @@ def table(
     """
     identity = ids.next()
     listed = list(rows)
-    left = {i for cells in listed for i, cell in enumerate(cells) if isinstance(cell, Td) and "text" in cell.css.split()}
+    left = {
+        i for cells in listed for i, cell in enumerate(cells) if isinstance(cell, Td) and "text" in cell.css.split()
+    }
     head = ""
     if groups:
         cells = (f'<th scope="colgroup" colspan="{n}">{escape(label)}</th>' if label else f'<td colspan="{n}"></td>' for label, n in groups)  # fmt: skip
@@ -96,7 +102,7 @@ def table(
     )
 
 
-def _row(cells: Sequence[Td | str]) -> str:
+def _row(cells: Cells) -> str:
     parts = []
     for i, cell in enumerate(cells):
         td = Td(cell) if isinstance(cell, str) else cell

@@ -10,9 +10,10 @@ from typing import Any
 
 from roarfast.report import html
 from roarfast.report.grid import pretty
-from roarfast.report.html import Td
+from roarfast.report.html import Cells, Td
 from roarfast.report.sections import Material
 from roarfast.report.summary import duration, overhead
+from roarfast.study.results import Record
 
 TOLERANCE = 0.01
 """A really removed fraction further than this from the nominal one is flagged (exact counts stay within one pixel)."""
@@ -24,11 +25,16 @@ def provenance_section(m: Material) -> str:
     meta = m.results.meta
     parts = [_time(m), _removed(m), _failures(m)]
     for key, title in (("versions", "Versions"), ("hardware", "Hardware"), ("seeds", "Seeds")):
-        rows = [[name, Td(value, css="text")] for name, value in flat(meta.get(key) or {})]
+        rows: list[Cells] = [[name, Td(value, css="text")] for name, value in flat(meta.get(key) or {})]
         parts.append(html.heading(3, title))
-        parts.append(html.table(m.ids, f"{title}.", ["What", "Value"], rows) if rows else html.paragraph("Not recorded."))
+        parts.append(
+            html.table(m.ids, f"{title}.", ["What", "Value"], rows) if rows else html.paragraph("Not recorded.")
+        )
     config = m.config_text or json.dumps(meta.get("config") or {}, indent=2, ensure_ascii=False, default=str)
-    parts += [html.heading(3, "Config"), html.details("The config of this study", f"<pre>{escape(config)}</pre>", printed=True)]
+    parts += [
+        html.heading(3, "Config"),
+        html.details("The config of this study", f"<pre>{escape(config)}</pre>", printed=True),
+    ]
     return "".join(parts)
 
 
@@ -56,12 +62,13 @@ def _time(m: Material) -> str:
         f"{100 * MAX_OVERHEAD:.0f} %. Counting the passes that make the maps (explain) as overhead too: {100 * strict:.1f} %."
     ))  # fmt: skip
     stages = sorted(meta["stage_seconds"].items(), key=lambda item: -item[1])
-    rows = [[name, Td(f"{s:.1f}", s), Td(f"{100 * s / total:.1f}", s)] for name, s in stages]
+    rows: list[Cells] = [[name, Td(f"{s:.1f}", s), Td(f"{100 * s / total:.1f}", s)] for name, s in stages]
     return "".join(parts) + html.table(m.ids, "Time per stage.", ["Stage", "Seconds", "Percent"], rows)
 
 
 def _removed(m: Material) -> str:
-    rows, flagged = [], 0
+    rows: list[Cells] = []
+    flagged = 0
     for a in m.audits:
         p = a.panel
         for key, cell in p.cells.items():
@@ -92,20 +99,25 @@ def _removed(m: Material) -> str:
 
 
 def _failures(m: Material) -> str:
-    failed = [r for r in m.results.records if r.status == "failed"]
-    if not failed:
-        return html.heading(3, "Failed cells") + html.paragraph("None.")
-    rows = [
-        [
-            pretty(r.estimator), Td(f"{r.protocol}, {r.order}, {r.dataset}", css="text"), Td(r.postprocess, css="text"),
-            Td(f"{r.drop:g}", r.drop), Td(str(r.trial), r.trial), Td(_last_line(r.error), css="text"),
-        ]
-        for r in failed
-    ]  # fmt: skip
-    caption = "Failed cells and the last line of their error; they are left out of all figures and tests."
-    return html.heading(3, "Failed cells") + html.table(
-        m.ids, caption, ["Estimator", "Protocol", "k", "t", "Trial", "Error"], rows
+    """One row per distinct error: a base model that fails takes hundreds of cells with it."""
+    by_error: dict[str, list[Record]] = {}
+    for record in m.results.records:
+        if record.status == "failed":
+            by_error.setdefault(_last_line(record.error), []).append(record)
+    head = html.heading(3, "Failed cells")
+    if not by_error:
+        return head + html.paragraph("None.")
+    rows: list[Cells] = []
+    for error, records in by_error.items():
+        r = records[0]
+        first = (
+            f"{r.protocol} {r.order} {pretty(r.estimator)} {r.postprocess} t = {r.drop:g}, trial {r.trial}, {r.dataset}"
+        )
+        rows.append([Td(error, css="text"), Td(str(len(records)), len(records)), Td(first, css="text")])
+    caption = (
+        "Errors (last line), how many cells they cost, and the first of these; tracebacks are in tables/records.csv."
     )
+    return head + html.table(m.ids, caption, ["Error", "Cells", "First cell"], rows)
 
 
 def _last_line(error: str | None) -> str:

@@ -9,9 +9,9 @@ from html import escape
 
 from roarfast.report import html
 from roarfast.report.audit import Audit
-from roarfast.report.figures import shown_rates, p_text, signed
+from roarfast.report.figures import p_text, shown_rates, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
-from roarfast.report.html import TableIds, Td, number, percent
+from roarfast.report.html import Cells, TableIds, Td, number, percent
 from roarfast.report.plotting import Figure
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.summary import coverage, key_lines, study_name
@@ -55,7 +55,7 @@ def header(m: Material) -> str:
 def _panels_table(m: Material) -> str:
     if not m.audits:
         return ""
-    rows = []
+    rows: list[Cells] = []
     for p in (a.panel for a in m.audits):
         # A done record per (cell, trial), against the full product of the trials: what is missing shows.
         done, asked = sum(len(c.trials) for c in p.cells.values()), _asked(m.results, p)
@@ -114,13 +114,13 @@ def _accuracy(m: Material, i: int) -> str:
 
 
 def _accuracy_table(m: Material, panel: Panel) -> str:
-    rows = []
+    rows: list[Cells] = []
     for estimator in panel.estimators:
         for k in panel.postprocesses:
             cells = [panel.get(estimator, k, t) for t in panel.drops]
             if not any(cells):
                 continue
-            row: list[Td | str] = [pretty(estimator), Td(k, css="text")]
+            row: Cells = [pretty(estimator), Td(k, css="text")]
             for cell in cells:
                 row.append(accuracy_td(cell.accuracy(), panel.n_trials) if cell else Td("–"))
             rows.append(row)
@@ -158,7 +158,7 @@ def _differences(m: Material, i: int) -> str:
         parts.append(html.paragraph("Only one post-processing was run: there are no differences to show."))
     for start in range(0, len(panel.main_drops), RATES_PER_TABLE):
         drops = panel.main_drops[start : start + RATES_PER_TABLE]
-        rows = []
+        rows: list[Cells] = []
         for estimator in panel.estimators:
             if any(panel.get(estimator, k, t) for k in ks for t in drops):
                 rows.append([pretty(estimator), *(difference_td(a, estimator, k, t) for t in drops for k in ks)])
@@ -213,7 +213,9 @@ def _regression_intro() -> str:
 def _regression(m: Material, i: int) -> str:
     picture, panel = m.scatters[i], m.audits[i].panel
     if picture is None:
-        return html.paragraph("Fewer than three plain estimators with total variation at one rate: no line can be fitted.")
+        return html.paragraph(
+            "Fewer than three plain estimators with total variation at one rate: no line can be fitted."
+        )
     rates = shown_rates(panel)
     shown = "" if rates == panel.main_drops else f"{len(rates)} of the {len(panel.main_drops)} rates. "
     caption = (
@@ -221,7 +223,7 @@ def _regression(m: Material, i: int) -> str:
         "confidence of the line. Spearman's p is exact up to 8 points. With this few points, which share their base models, "
         "p is a rough guide."
     )
-    rows = []
+    rows: list[Cells] = []
     for drop in panel.main_drops:
         for kind in TV_KINDS:
             for points, words in POINT_SETS.items():
@@ -234,7 +236,9 @@ def _regression(m: Material, i: int) -> str:
                 ])  # fmt: skip
     columns = ["Rate", "Total variation of", "Points", "n", "Slope", "R²", "p", "Spearman ρ", "p of ρ"]
     table = html.table(m.ids, f"Fits of accuracy on total variation; {panel.title}.", columns, rows)
-    return html.figure(m.ids, picture, caption) + html.details("All fits, with and without random pixels", table, printed=True)
+    return html.figure(m.ids, picture, caption) + html.details(
+        "All fits, with and without random pixels", table, printed=True
+    )
 
 
 def _examples(m: Material) -> str:

@@ -155,7 +155,7 @@ def ranks(values: Values, better: Better = "lower") -> Floats:
     x = np.asarray(values, np.float64) * (1 if better == "lower" else -1)
     below = (x[None, :] < x[:, None]).sum(1)
     equal = (x[None, :] == x[:, None]).sum(1)
-    return (below + (equal + 1) / 2).astype(np.float64)
+    return np.asarray(below + (equal + 1) / 2, np.float64)
 
 
 def spearman(x: Values, y: Values) -> tuple[float, float]:

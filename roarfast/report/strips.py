@@ -14,64 +14,57 @@ import numpy.typing as npt
 from roarfast.report import plotting
 from roarfast.report.grid import pretty
 from roarfast.report.plotting import Figure
+from roarfast.study.grammar import estimator_slug
 
 Pixels = npt.NDArray[np.uint8]
 MAX_IMAGES = 2
 GAP = 0.08  # between panels, as a fraction of an image's width
-_K_NAMES = ("postprocesses", "postprocess", "k", "names")
-_DROP_NAMES = ("drops", "drop")
 
 
 def strips(examples: Path, estimators: Sequence[str], folder: Path) -> list[Figure]:
     """One picture per estimator that has a file in `examples`; files that cannot be read are left out.
 
-    Files are `<slug>.npz` as a study writes them: images `[M, H, W, 3]` uint8, map `[M, H, W]`, processed
-    `[K, M, H, W]`, mask `[K, D, M, H, W]` (True = removed), modified `[K, D, M, H, W, 3]`, and the names of K and D.
+    Files are `<slug>.npz` as a study writes them: images uint8 `[M, H, W, C]`, processed `[K, M, H, W]`, mask
+    `[K, D, M, H, W]` (True = removed), modified `[K, D, M, H, W, C]`, postprocess `[K]`, drops `[D]`.
     """
     found = []
     for estimator in estimators:
-        path = examples / f"{file_stem(estimator)}.npz"
+        path = examples / f"{estimator_slug(estimator)}.npz"
         if not path.exists():
             continue
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 found.append(strip(dict(arrays), estimator, folder))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile):
             continue
     return found
 
 
-def file_stem(estimator: str) -> str:
-    """The estimator's name in file names: `sg-sq(ig)^2` is `sg-sq.ig.2`."""
-    return estimator.replace("(", ".").replace(")", "").replace("^", ".")
-
-
 def strip(arrays: dict[str, npt.NDArray[Any]], estimator: str, folder: Path) -> Figure:
     """The strip of one estimator at the middle drop rate, written as PNG."""
-    ks = _names(arrays, _K_NAMES, arrays["processed"].shape[0])
-    drops = _names(arrays, _DROP_NAMES, arrays["mask"].shape[1])
+    ks, drops = [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"]]
     middle = len(drops) // 2
     headings = ["input"]
     for k in ks:
         headings += [f"{k} map", "mask", "modified"]
     rows = [_row(arrays, m, len(ks), middle) for m in range(min(arrays["images"].shape[0], MAX_IMAGES))]
-    title = f"{pretty(estimator)} at t = {float(drops[middle]):g}" if drops[middle] else pretty(estimator)
+    title = f"{pretty(estimator)} at t = {drops[middle]:g}"
     words = f"Example images for {title}: input, then for {', '.join(ks)} the map, the mask (removed pixels are dark) and the modified image."
-    return _picture(rows, headings, folder, f"examples-{file_stem(estimator)}", title, words)
-
-
-def _names(arrays: dict[str, npt.NDArray[Any]], keys: Sequence[str], count: int) -> list[str]:
-    values = next((arrays[key] for key in keys if key in arrays), None)
-    return [str(v) for v in values.tolist()] if values is not None and values.size == count else [""] * count
+    return _picture(rows, headings, folder, f"examples-{estimator_slug(estimator)}", title, words)
 
 
 def _row(arrays: dict[str, npt.NDArray[Any]], m: int, n_k: int, d: int) -> list[Pixels]:
-    row = [np.asarray(arrays["images"][m], np.uint8)]
+    row = [_rgb(arrays["images"][m])]
     for k in range(n_k):
         mask = arrays["mask"][k, d, m].astype(bool)
-        shades = np.where(mask, 40, 235).astype(np.uint8)
-        row += [_coloured(arrays["processed"][k, m]), np.repeat(shades[..., None], 3, 2), arrays["modified"][k, d, m]]
+        shades = np.where(mask, 40, 235).astype(np.uint8)[..., None]
+        row += [_coloured(arrays["processed"][k, m]), _rgb(shades), _rgb(arrays["modified"][k, d, m])]
     return row
+
+
+def _rgb(pixels: npt.NDArray[Any]) -> Pixels:
+    """`[H, W, 1]` or `[H, W, 3]` as three channels."""
+    return np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8)
 
 
 def _coloured(values: npt.NDArray[Any]) -> Pixels:
@@ -84,16 +77,14 @@ def _coloured(values: npt.NDArray[Any]) -> Pixels:
     return np.asarray(colormaps["viridis"](scaled, bytes=True))[..., :3]
 
 
-def _picture(
-    rows: list[list[Pixels]], headings: list[str], folder: Path, name: str, title: str, words: str
-) -> Figure:
+def _picture(rows: list[list[Pixels]], headings: list[str], folder: Path, name: str, title: str, words: str) -> Figure:
     height, width = rows[0][0].shape[:2]
     step = 1 + GAP
     aspect = height / width
     inches = 1.02
     with plotting.style() as new_figure:
         figure = new_figure(inches * step * len(headings), inches * (len(rows) * (aspect + GAP) + 0.28))
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_xlim(0, step * len(headings))
         axis.set_ylim(len(rows) * (aspect + GAP), -0.28)
@@ -104,7 +95,9 @@ def _picture(
             top = i * (aspect + GAP)
             for j, pixels in enumerate(row):
                 extent = (j * step, j * step + 1, top + aspect, top)
-                axis.imshow(pixels, extent=extent, interpolation="nearest" if width < 96 else "antialiased", aspect="auto")
+                axis.imshow(
+                    pixels, extent=extent, interpolation="nearest" if width < 96 else "antialiased", aspect="auto"
+                )
         axis.set_xlim(0, step * len(headings))
         axis.set_ylim(len(rows) * (aspect + GAP), -0.28)
         folder.mkdir(parents=True, exist_ok=True)

@@ -48,10 +48,13 @@ def trials_note(panel: Panel) -> str:
     if n == 2:
         return (
             "Two trials: an interval is the mean ± 12.7 standard errors and may leave the axes, and a paired test rarely "
-            "reaches significance however large the effect. That nothing is significant says little here."
+            "reaches significance however large the effect; where one does, two differences happened to be nearly equal. Read the "
+            "mean change over all estimators rather than single stars."
         )
     if n == 3:
-        return "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
+        return (
+            "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
+        )
     return ""
 
 
@@ -67,7 +70,10 @@ def audit_sentences(audit: Audit) -> list[str]:
     for name, words in BASELINES.items():
         changes = [c for c in audit.changes if c.estimator == name]
         if changes:
-            lower, significant = sum(c.difference < 0 for c in changes), sum(c.difference < 0 and c.significant for c in changes)
+            lower, significant = (
+                sum(c.difference < 0 for c in changes),
+                sum(c.difference < 0 and c.significant for c in changes),
+            )
             sentences.append(
                 f"The same filters on the baseline {words}, which knows nothing of the model: lower in {lower} of "
                 f"{len(changes)} (t, k), {significant} of them significantly."
@@ -80,14 +86,21 @@ def _count_sentence(panel: Panel, counts: list[Count]) -> str:
         return sum(getattr(c, name) for c in counts)
 
     effect = "improves" if panel.better == "lower" else "worsens"
-    lower, higher = f"{add('lower')} of {add('cells')} (estimator, t, k)", str(add("higher"))
-    if not add("tested"):
-        untested = "with fewer than two paired trials, none can be tested"
-        return f"Agnostic post-processing lowered accuracy, which {effect} the score, in {lower}; raised it in {higher}; {untested}."
+    tested = add("tested") > 0
+
+    def times(which: str, whole: str = "") -> str:
+        found, significant = add(which), add(f"{which}_significant")
+        return f"{found or 'none'}{whole}" + (f", {significant} of them significantly" if tested and found else "")
+
+    how = (
+        f" (paired t-tests over trials, {100 * ALPHA:.0f} % level, Holm-corrected over {add('tested')} tests)."
+        if tested
+        else "; with fewer than two paired trials, none can be tested."
+    )
+    whole = f" of {add('cells')} (estimator, t, k)"
     return (
-        f"Agnostic post-processing lowered accuracy, which {effect} the score, in {lower}, {add('lower_significant')} of them "
-        f"significantly; raised it in {higher}, {add('higher_significant')} significantly (paired t-tests over trials, "
-        f"{100 * ALPHA:.0f} % level, Holm-corrected over {add('tested')} tests)."
+        f"Agnostic post-processing lowered accuracy, which {effect} the score, in {times('lower', whole)}; "
+        f"raised it in {times('higher')}{how}"
     )
 
 
@@ -107,7 +120,11 @@ def _rank_sentences(audit: Audit) -> list[str]:
     sentences = []
     if taus:
         trials = [a.tau_between_trials for a in audit.agreements if not math.isnan(a.tau_between_trials)]
-        yardstick = f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)" if trials else ""
+        yardstick = (
+            f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)"
+            if trials
+            else ""
+        )
         sentences.append(
             f"Ranking before and after k applied to all: Kendall's τ from {min(taus):.2f} to {max(taus):.2f}{yardstick}; "
             f"another estimator comes first in {changed} of {len(audit.agreements)} (t, k)."
