@@ -171,7 +171,8 @@ rf_status misaligned_shared() {
 
 __global__ void global_overrun_kernel(float* out) { out[threadIdx.x] = 1.0f; }
 rf_status global_overrun() {
-  std::vector<float> out(33);  // a size after which malloc leaves room that AddressSanitizer poisons
+  std::vector<float> out(
+      33);  // a size after which malloc leaves room that AddressSanitizer poisons
   return launch(global_overrun_kernel, 1, 36, 0, nullptr, out.data());
 }
 
