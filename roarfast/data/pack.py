@@ -93,7 +93,7 @@ def write_pack(
     try:
         for i, image in zip(todo, map_parallel(lambda k: decode_image(listing.files[k], size), todo, workers)):
             images[i] = image
-            checksums[i] = zlib.crc32(image)
+            checksums[i] = zlib.crc32(image.data)
             pixels = image.reshape(-1, 3).astype(np.int64)
             sums[i] = np.concatenate([pixels.sum(0), (pixels**2).sum(0)])
             pending.append(int(i))
@@ -163,7 +163,7 @@ def verify_images(data: Dataset, rows: Array, images: Array) -> None:
     if data.checksums is None:
         return
     for k, row in enumerate(rows):
-        if zlib.crc32(np.ascontiguousarray(images[k])) != int(data.checksums[row]):
+        if zlib.crc32(np.ascontiguousarray(images[k]).data) != int(data.checksums[row]):
             raise DataError(f"damaged pack {data.name}: image {row} of split {data.split} does not match its checksum")
 
 

@@ -118,10 +118,8 @@ def gather_batch(
         None if fill is None else _per_channel("fill", fill, channels), _per_channel("pad_value", pad_value, channels),
         str(images.device) if is_tensor(images) else None,
     )  # fmt: skip
-    if check_index and is_tensor(index) and index.is_cuda and len(index):
-        low, high = int(index.min()), int(index.max())
-        if low < 0 or high >= n:
-            raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")
+    if check_index:
+        _check_range(index, n)
     return _op(
         images, index, table, ids, codes, imputed, layout, drop, bool(keep), pad, out_h, out_w, bool(random_crop),
         bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, memory,
@@ -147,6 +145,13 @@ def _index(name: str, index: Any, images: Any) -> Any:
     if len(index.shape) != 1:
         raise ValueError(f"{name} must be [B], got shape {tuple(index.shape)}")
     return index
+
+
+def _check_range(index: Any, n: int) -> None:
+    """The check CPU kernels do anyway; on CUDA it waits for the device."""
+    low, high = (int(index.min()), int(index.max())) if len(index) else (0, 0)
+    if len(index) and (low < 0 or high >= n):
+        raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")
 
 
 def _check_codes(codes: Any, j: int | None, nchw: tuple[int, int, int, int]) -> int:

@@ -58,8 +58,8 @@ def gather_batch(
         scaled: np.ndarray[Any, Any] = np.asarray(level, np.float32) * scale  # rounded, and again after the sum
         return scaled + bias
 
-    fill = 255.0 * np.asarray(mean, np.float64) if fill is None else fill
-    fill_value = normalise(np.reshape(fill, (-1, 1, 1)))
+    fill_level = 255.0 * np.asarray(mean, np.float64) if fill is None else np.asarray(fill, np.float64)
+    fill_value = normalise(fill_level.reshape(-1, 1, 1))
     outside = normalise(np.reshape(pad_value, (-1, 1, 1)))
 
     out = np.empty((len(index), channels, out_h, out_w), np.float32)

@@ -177,7 +177,8 @@ class _Training:
         evaluation = Transform(
             mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
             memory="NHWC" if channels_last else "NCHW", seed=seed,
-            **({} if removal is None else {"j": removal.j, "keep": removal.keep, "fill": removal.fill}),
+            j=None if removal is None else removal.j, keep=removal is not None and removal.keep,
+            fill=None if removal is None else removal.fill,
         )  # fmt: skip
         self.eval_transform = evaluation
         self.train_transform = replace(evaluation, pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip)
@@ -187,7 +188,7 @@ class _Training:
         self.fingerprint = {
             "recipe": str(sorted(recipe.as_dict().items())), "seed": seed, "tag": tag, "processes": world.size,
             "removal": repr(removal), "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
-            "labels": zlib.crc32(train_set.dataset.labels),  # type: ignore[arg-type]
+            "labels": zlib.crc32(train_set.dataset.labels.data),
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
         }  # fmt: skip
         self.epoch, self.step_in_epoch = 0, 0
