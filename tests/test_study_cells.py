@@ -1,7 +1,5 @@
 """Cells: the grid, the keys, --only and --shard."""
 
-# ruff: noqa: E402  (the imports below need what is skipped for)
-
 from __future__ import annotations
 
 from dataclasses import replace

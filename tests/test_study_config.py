@@ -1,7 +1,5 @@
 """Config files: what is accepted, and that every mistake is named, at once, with the way out."""
 
-# ruff: noqa: E402  (the imports below need what is skipped for)
-
 from __future__ import annotations
 
 from pathlib import Path

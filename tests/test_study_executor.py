@@ -1,7 +1,5 @@
 """The executor without any training: order, failures, dying workers, full disks."""
 
-# ruff: noqa: E402  (the imports below need what is skipped for)
-
 from __future__ import annotations
 
 from collections.abc import Iterator

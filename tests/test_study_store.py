@@ -1,7 +1,5 @@
 """The store and the lock: atomic, readable while written, one process at a time."""
 
-# ruff: noqa: E402  (the imports below need what is skipped for)
-
 from __future__ import annotations
 
 import os

@@ -10,7 +10,7 @@ from typing import Any
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.plan import Plan, Task
 from roarfast.study.pool import Event, Pool
-from roarfast.study.progress import Eta, Progress
+from roarfast.study.progress import Eta, Silent
 from roarfast.study.store import Store, disk_full_message
 
 ATTEMPTS = 2
@@ -40,7 +40,7 @@ class Executor:
         self,
         plan: Plan,
         store: Store,
-        progress: Progress,
+        progress: Silent,
         artifact_exists: Callable[[Task], bool],
         on_codes_unused: Callable[[str], None] = lambda key: None,
     ) -> None:

@@ -40,10 +40,17 @@ class Pool(Protocol):
 
     size: int
 
-    def idle(self) -> list[int]: ...
-    def submit(self, worker: int, task: Task) -> None: ...
-    def events(self) -> Iterator[Event]: ...
-    def close(self) -> None: ...
+    def idle(self) -> list[int]:
+        """Workers that can take a task."""
+
+    def submit(self, worker: int, task: Task) -> None:
+        """Hands a task to an idle worker."""
+
+    def events(self) -> Iterator[Event]:
+        """Waits until something happens, then yields it."""
+
+    def close(self) -> None:
+        """Ends the workers at once."""
 
 
 class InlinePool:

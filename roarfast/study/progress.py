@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 GUESSES = {"base": 1.0, "roar": 1.0, "kar": 1.0, "road-retrain": 1.3, "mask-only": 1.0, "maps": 2.0}
 """Cost of a task relative to one training, until a task of the class has been timed."""
@@ -42,19 +42,8 @@ class Eta:
         return total / max(1, workers)
 
 
-class Progress(Protocol):
-    """What the executor tells."""
-
-    def start(self, title: str, total: int, workers: int, eta: Eta) -> None: ...
-    def begin(self, worker: int, label: str) -> None: ...
-    def update(self, worker: int, text: str) -> None: ...
-    def finish(self, worker: int, label: str, outcome: str, cost_class: str, seconds: float) -> None: ...
-    def note(self, text: str) -> None: ...
-    def stop(self) -> None: ...
-
-
 class Silent:
-    """Tells nothing; the base of the others."""
+    """Tells nothing; the base of the others, and what the executor talks to."""
 
     def __init__(self) -> None:
         self.done, self.total, self.workers, self.eta = 0, 0, 1, Eta({})
@@ -90,16 +79,19 @@ class Lines(Silent):
         self._title = ""
 
     def start(self, title: str, total: int, workers: int, eta: Eta) -> None:
+        """See `Silent`."""
         super().start(title, total, workers, eta)
         self._print(f"{title}: {total} tasks, {workers} worker{'s' * (workers != 1)}")
 
     def finish(self, worker: int, label: str, outcome: str, cost_class: str, seconds: float) -> None:
+        """See `Silent`."""
         super().finish(worker, label, outcome, cost_class, seconds)
         left = self.eta.seconds_left(self.workers)
         eta = f", about {duration(left)} left" if left is not None and self.done < self.total else ""
         self._print(f"[{self.done}/{self.total}{eta}] {label}: {outcome} ({duration(seconds)})")
 
     def note(self, text: str) -> None:
+        """See `Silent`."""
         self._print(text)
 
     def _print(self, text: str) -> None:
@@ -116,6 +108,7 @@ class Live(Silent):
         self._title, self._last, self._begun = "", "", time.monotonic()
 
     def start(self, title: str, total: int, workers: int, eta: Eta) -> None:
+        """See `Silent`."""
         from rich.live import Live as RichLive
 
         super().start(title, total, workers, eta)
@@ -125,12 +118,15 @@ class Live(Silent):
         self._live.start()
 
     def begin(self, worker: int, label: str) -> None:
+        """See `Silent`."""
         self._lines[worker] = [label, ""]
 
     def update(self, worker: int, text: str) -> None:
+        """See `Silent`."""
         self._lines.setdefault(worker, ["", ""])[1] = text
 
     def finish(self, worker: int, label: str, outcome: str, cost_class: str, seconds: float) -> None:
+        """See `Silent`."""
         super().finish(worker, label, outcome, cost_class, seconds)
         self._lines[worker] = ["waiting for other work", ""]
         self._last = f"{label}: {outcome}"
@@ -138,10 +134,12 @@ class Live(Silent):
             self.note(f"{label}: {outcome}")
 
     def note(self, text: str) -> None:
+        """See `Silent`."""
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False)
 
     def stop(self) -> None:
+        """See `Silent`."""
         if self._live is not None:
             self._lines = {}
             self._live.refresh()
@@ -172,7 +170,7 @@ class Live(Silent):
         return Group(head, *lines)
 
 
-def make_progress(stream: TextIO | None = None) -> Progress:
+def make_progress(stream: TextIO | None = None) -> Silent:
     """The live display on a terminal, plain lines elsewhere."""
     if stream is None and sys.stdout.isatty():
         return Live()

@@ -16,7 +16,7 @@ from roarfast.study.executor import Executor, Outcome, log_folder, worker_settin
 from roarfast.study.lock import folder_lock
 from roarfast.study.plan import Plan, build_plan
 from roarfast.study.pool import InlinePool, Pool, ProcessPool
-from roarfast.study.progress import Progress, Silent
+from roarfast.study.progress import Silent
 from roarfast.study.results import StudyResults, load
 from roarfast.study.store import Store
 
@@ -106,7 +106,7 @@ class Study:
         device: str | None = None,
         only: str | None = None,
         shard: tuple[int, int] | None = None,
-        progress: Progress | None = None,
+        progress: Silent | None = None,
         on_setup: Callable[[Setup], None] | None = None,
     ) -> Outcome:
         """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
@@ -117,6 +117,7 @@ class Study:
             only: Run a part of the grid: `"estimator=sg-sq,drop=0.3"`.
             shard: (i, n): the i-th of n parts; see `shard`.
             progress: Where to tell what is going on; default silent.
+            on_setup: Called once the tasks are known, before the first of them.
 
         Returns:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.

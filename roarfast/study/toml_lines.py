@@ -10,10 +10,10 @@ _KEY = re.compile(r"^\s*(\"[^\"]+\"|'[^']+'|[A-Za-z0-9_.-]+)\s*=")
 
 
 def line_of(text: str | None, path: Sequence[str]) -> int | None:
-    """The line (from 1) where the deepest findable part of `path` stands; None without a text or a match.
+    r"""The line (from 1) where the deepest findable part of `path` stands; None without a text or a match.
 
     Example:
-        >>> line_of("a = 1\\n[data]\\nname = 'x'\\n[[grid]]\\ndrops = [3]\\n", ["grid", "0", "drops", "0"])
+        >>> line_of("a = 1\n[data]\nname = 'x'\n[[grid]]\ndrops = [3]\n", ["grid", "0", "drops", "0"])
         5
     """
     if text is None:
