@@ -10,7 +10,7 @@ import synthetic_study as synthetic
 from roarfast.report.audit import audit
 from roarfast.report.grid import Panel, mask_only, panels, slug
 from roarfast.report.regression import fit_at, points_at
-from roarfast.report.words import audit_sentences, direction, standings, trials_note
+from roarfast.report.words import audit_sentences, direction, flat_note, standings, trials_note
 from roarfast.study.results import Record, StudyResults
 
 ORDERS = [("roar", "morf"), ("kar", "morf"), ("road", "morf"), ("road", "lerf"), ("no-retrain", "morf")]
@@ -175,3 +175,11 @@ def test_standings_name_the_best_and_the_baselines() -> None:
 
 def test_slugs_are_safe() -> None:
     assert slug("CIFAR 10-road/morf") == "cifar-10-road-morf"
+
+
+def test_a_study_in_which_removal_changes_nothing_is_called_noise() -> None:
+    base = synthetic.record("base", "none", "plain", 0, 0, accuracy=0.12)
+    for accuracy, flat in ((0.10, True), (0.05, False)):
+        removed = synthetic.record("roar", "grad", "plain", 0.5, 0, accuracy=accuracy)
+        (panel,) = panels(StudyResults([base, removed], {}))
+        assert ("mostly noise" in flat_note(panel)) == flat

@@ -8,7 +8,7 @@ from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
 from roarfast.report.html import Cells, Td, number
 from roarfast.report.sections import Material, accuracy_td
-from roarfast.report.words import CAUTION, LEAKAGE, NO_RETRAIN, audit_sentences, trials_note
+from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, notes
 
 
 def audit_section(m: Material) -> str:
@@ -20,9 +20,7 @@ def audit_section(m: Material) -> str:
 
 
 def _panel(m: Material, a: Audit) -> str:
-    parts = [html.note(NO_RETRAIN)] if a.panel.protocol == "no-retrain" else []
-    if trials_note(a.panel):
-        parts.append(html.note(trials_note(a.panel)))
+    parts = [html.note(words) for words in notes(a.panel)]
     parts.append(html.bullets(audit_sentences(a)))
     if a.counts:
         parts.append(_counts(m, a))

@@ -170,7 +170,7 @@ def percent(value: float, digits: int = 1) -> str:
 def number(value: Any, digits: int = 3) -> str:
     """A number with a few significant digits, or a dash for NaN."""
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.{digits}g}"
+        return "–" if math.isnan(value) else f"{value:.{digits}g}".replace("-", "−")
     return str(value)
 
 

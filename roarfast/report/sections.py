@@ -15,7 +15,7 @@ from roarfast.report.html import Cells, TableIds, Td, number, percent
 from roarfast.report.plotting import Figure
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.summary import coverage, key_lines, study_name
-from roarfast.report.words import NO_RETRAIN, direction, trials_note
+from roarfast.report.words import direction, notes
 from roarfast.study.results import StudyResults
 
 RATES_PER_TABLE = 4  # with three post-processings that is 12 columns: what fits a page
@@ -41,7 +41,7 @@ def header(m: Material) -> str:
     finished = m.results.meta.get("finished")
     state = f"finished {finished}" if finished else "not finished: this report shows what is there"
     lead = f"Data: {datasets or 'none'} · {coverage(m.results)} · {state}"
-    found = key_lines(m.results, m.audits) or ["No cell is finished yet."]
+    found = key_lines(m.audits) or ["No cell is finished yet."]
     return (
         f"<h1>Study report: {escape(study_name(m.results))}</h1>"
         + html.paragraph(lead, "lead")
@@ -101,9 +101,7 @@ def _per_panel(m: Material, write: object) -> str:
 
 def _accuracy(m: Material, i: int) -> str:
     panel = m.audits[i].panel
-    text = html.note(NO_RETRAIN) if panel.protocol == "no-retrain" else ""
-    if trials_note(panel):
-        text += html.note(trials_note(panel))
+    text = "".join(html.note(words) for words in notes(panel))
     interval = "bars and bands: 95 % t-interval over trials" if panel.n_trials > 1 else "no intervals from one trial"
     if any(e in BASELINES for e in panel.estimators):
         baselines = "Dashed and dotted: random baselines, the same in every panel; an estimator is worth its cost only where it beats them."

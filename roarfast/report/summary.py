@@ -11,7 +11,7 @@ from roarfast.report.audit import Audit, audit
 from roarfast.report.figures import p_text
 from roarfast.report.grid import panels
 from roarfast.report.regression import fit_at
-from roarfast.report.words import audit_sentences, standings
+from roarfast.report.words import audit_sentences, flat_note, standings
 from roarfast.study.results import StudyResults
 
 MODEL_STAGES = ("training", "evaluation")
@@ -65,13 +65,16 @@ def regression_line(one: Audit) -> str:
     return ""
 
 
-def key_lines(results: StudyResults, audits: list[Audit]) -> list[str]:
+def key_lines(audits: list[Audit]) -> list[str]:
     """The main findings, most important first, without the first and the last line of the terminal summary."""
     lines = []
     for one in audits:
         lines.append(standings(one.panel))
         found = audit_sentences(one)
-        lines.append(found[0] if len(audits) > 1 else " ".join(found[:1]))
+        lines.append(found[0])
+        if flat_note(one.panel):
+            lines.append(flat_note(one.panel))
+            continue
         if len(audits) <= 2:
             lines += [s for s in (regression_line(one), *found[-1:]) if s and s != found[0]]
     return lines
@@ -91,7 +94,7 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
     last = [f"Report: {report}"] if report else []
     room = MAX_LINES - 2 - len(last)
-    found = key_lines(results, audits) or ["No finished cell yet."]
+    found = key_lines(audits) or ["No finished cell yet."]
     if len(found) > room:
         found = [*found[: room - 1], f"… {len(found) - room + 1} more lines in the report"]
     return "\n".join([first, *found, caution, *last])

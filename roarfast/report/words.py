@@ -7,8 +7,10 @@ import math
 from roarfast.report.audit import ALPHA, Audit, Count
 from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
-from roarfast.report.html import percent
+from roarfast.report.html import number, percent
 
+FLAT = 0.05
+"""If not even the lowest accuracy is this far below that of whole images, there is nothing to rank."""
 CAUTION = (
     "A good score here is not proof of a good explanation. Filters such as a blur or a maximum filter see the map only, "
     "never the model or the data, so they cannot add information about the model (data processing inequality). Where they "
@@ -56,6 +58,25 @@ def trials_note(panel: Panel) -> str:
             "Three trials: intervals are wide (4.3 standard errors), and after correction few tests can be significant."
         )
     return ""
+
+
+def flat_note(panel: Panel) -> str:
+    """A warning where removal changed next to nothing, so that the ranking is noise; empty otherwise."""
+    if panel.better == "higher" or math.isnan(panel.base.mean):
+        return ""
+    lowest = min(cell.accuracy().mean for cell in panel.cells.values())
+    if panel.base.mean - lowest >= FLAT:
+        return ""
+    return (
+        f"No accuracy lies more than {100 * FLAT:.0f} points below that of whole images ({percent(panel.base.mean)} %): either "
+        "the models learned too little or the removal makes no difference. Rankings and differences here are mostly noise."
+    )
+
+
+def notes(panel: Panel) -> list[str]:
+    """What to know before reading the results of a panel."""
+    found = [NO_RETRAIN] if panel.protocol == "no-retrain" else []
+    return [*found, *(text for text in (flat_note(panel), trials_note(panel)) if text)]
 
 
 def audit_sentences(audit: Audit) -> list[str]:
@@ -121,12 +142,12 @@ def _rank_sentences(audit: Audit) -> list[str]:
     if taus:
         trials = [a.tau_between_trials for a in audit.agreements if not math.isnan(a.tau_between_trials)]
         yardstick = (
-            f" (single trials of the plain ranking agree with {sum(trials) / len(trials):.2f} on average)"
+            f" (single trials of the plain ranking agree with {number(sum(trials) / len(trials), 2)} on average)"
             if trials
             else ""
         )
         sentences.append(
-            f"Ranking before and after k applied to all: Kendall's τ from {min(taus):.2f} to {max(taus):.2f}{yardstick}; "
+            f"Ranking before and after k applied to all: Kendall's τ from {number(min(taus), 2)} to {number(max(taus), 2)}{yardstick}; "
             f"another estimator comes first in {changed} of {len(audit.agreements)} (t, k)."
         )
     jump = max(audit.rank_rows, key=lambda r: r.plain - r.alone)
