@@ -87,11 +87,22 @@ class Worker {
         memset(removed_row, -1, static_cast<size_t>(f.stride));
         memset(unknown_row, 0, static_cast<size_t>(f.stride));
       }
-      for (int64_t x = 0; x < f.w; ++x) {
-        const bool is_removed = !used || mask[y * f.w + x] != 0;
-        const bool solve = is_removed && used && (flood ? state_[y * f.w + x] == 1 : empty == 0);
-        removed_row[Layout::index(x, lane)] = is_removed ? -1 : 0;
-        unknown_row[Layout::index(x, lane)] = solve ? -1 : 0;
+      const uint8_t *m = used ? mask + y * f.w : nullptr, *s_row = state_ + y * f.w;
+      const auto fill = [&](auto removed_at, auto solve_at) {
+        int8_t *__restrict__ r = removed_row, *__restrict__ u = unknown_row;
+        for (int64_t x = 0; x < f.w; ++x) {
+          r[Layout::index(x, lane)] = static_cast<int8_t>(-removed_at(x));
+          u[Layout::index(x, lane)] = static_cast<int8_t>(-solve_at(x));
+        }
+      };
+      if (!used) {
+        fill([](int64_t) { return 1; }, [](int64_t) { return 0; });
+      } else if (flood) {
+        fill([m](int64_t x) { return m[x] != 0; }, [s_row](int64_t x) { return s_row[x] == 1; });
+      } else if (empty > 0) {
+        fill([m](int64_t x) { return m[x] != 0; }, [](int64_t) { return 0; });
+      } else {
+        fill([m](int64_t x) { return m[x] != 0; }, [m](int64_t x) { return m[x] != 0; });
       }
     }
     empty_[lane] = empty;
@@ -184,7 +195,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
                                       double weight_y, double weight_anti, double weight_x, double tol,
                                       int64_t max_iter, double empty_value, double noise,
                                       rf_impute_noise noise_kind, uint64_t seed, const int64_t* index,
-                                      double out_scale, int32_t* iterations, double* residual, int32_t* status,
+                                      int32_t* iterations, double* residual, int32_t* status,
                                       int64_t* empty, void* workspace, rf_stream) {
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
@@ -192,7 +203,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   const Plan plan = make_plan(h, w, weights);
   const Job job{x,   mask, out,         in_dtype, out_dtype, n,        c,   h,
                 w,   channels_last != 0, mask_count == 1 ? 0 : h * w,  tol, empty_value,
-                noise, out_scale, max_iter, noise_kind == RF_IMPUTE_GAUSSIAN, seed, index,
+                noise, max_iter, noise_kind == RF_IMPUTE_GAUSSIAN, seed, index,
                 iterations, residual, status, empty};
   bool known = false;
   dispatch_pair(in_dtype, out_dtype, [&](auto in, auto o) {

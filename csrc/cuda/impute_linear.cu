@@ -31,7 +31,7 @@ struct Arguments {
   bool channels_last;
   int64_t mask_stride;
   int max_iter;
-  double empty_value, noise, out_scale;
+  double empty_value, noise;
   bool normal_noise;
   uint64_t seed;
   const int64_t* index;
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
     // Philox makes four numbers at a time: a thread writes the pixels of one block of features.
     const int64_t first = channel * pixels, blocks_begin = first >> 2, blocks_end = (first + pixels + 3) >> 2;
     const int64_t sample = a.index ? a.index[image] : image;
-    const Real unscale = static_cast<Real>(range > 0 ? 1 / scale : 0), out_scale = static_cast<Real>(a.out_scale);
+    const Real unscale = static_cast<Real>(range > 0 ? 1 / scale : 0);
     for (int64_t block = blocks_begin + thread; block < blocks_end; block += threads) {
       float noise[4] = {0, 0, 0, 0};
       if (a.noise != 0) {
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
           if (a.in_dtype == a.out_dtype) {
             copy_value(a.x, a.out, a.in_dtype, j);
           } else {
-            write_value<Real>(a.out, a.out_dtype, j, read_value<Real>(a.x, a.in_dtype, j) * out_scale);
+            write_value<Real>(a.out, a.out_dtype, j, read_value<Real>(a.x, a.in_dtype, j));
           }
           continue;
         }
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
         const Real amount = a.in_dtype == RF_FLOAT64
                                 ? static_cast<Real>(a.noise * static_cast<double>(noise[k]))
                                 : static_cast<Real>(static_cast<float>(a.noise) * noise[k]);
-        write_value<Real>(a.out, a.out_dtype, j, (v + amount) * out_scale);
+        write_value<Real>(a.out, a.out_dtype, j, v + amount);
       }
     }
     if (thread == 0) {
@@ -316,7 +316,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
                                       int channels_last, int64_t mask_count, double weight_main, double weight_y,
                                       double weight_anti, double weight_x, double tol, int64_t max_iter,
                                       double empty_value, double noise, rf_impute_noise noise_kind, uint64_t seed,
-                                      const int64_t* index, double out_scale, int32_t* iterations, double* residual,
+                                      const int64_t* index, int32_t* iterations, double* residual,
                                       int32_t* status, int64_t* empty, void* workspace, rf_stream stream) {
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
@@ -333,7 +333,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   a.systems = n * c, a.c = c, a.channels_last = channels_last != 0;
   a.mask_stride = mask_count == 1 ? 0 : h * w;
   a.max_iter = static_cast<int>(max_iter);
-  a.empty_value = empty_value, a.noise = noise, a.out_scale = out_scale;
+  a.empty_value = empty_value, a.noise = noise;
   a.normal_noise = noise_kind == RF_IMPUTE_GAUSSIAN, a.seed = seed, a.index = index;
   a.iterations = iterations, a.residual = residual, a.status = status, a.empty = empty;
   a.workspace = static_cast<uint8_t*>(workspace);

@@ -117,8 +117,7 @@ typedef enum rf_impute_status {
 // Removed pixels (mask != 0) become the weighted mean of their neighbours inside the image, simultaneously, to
 // `tol` of the range of the known pixels; then noise is added to them. Known pixels are copied.
 //   x [n, c, h, w], or [n, h, w, c] if channels_last; mask [mask_count, h, w], mask_count 1 or n
-//   out: the dtype of x, or for uint8 x also float16 or float32; its values are multiplied by out_scale, which
-//        must be 1 unless x is uint8 and out is not
+//   out: the dtype of x, or for uint8 x also float16 or float32
 //   weights of the neighbours: weight_x left and right, weight_y above and below, weight_main upper left and
 //        lower right, weight_anti the other two
 //   index int64 [n], sample ids that key the noise; null: 0, 1, 2 ...
@@ -128,7 +127,7 @@ rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dty
                            int64_t n, int64_t c, int64_t h, int64_t w, int channels_last, int64_t mask_count,
                            double weight_main, double weight_y, double weight_anti, double weight_x, double tol,
                            int64_t max_iter, double empty_value, double noise, rf_impute_noise noise_kind,
-                           uint64_t seed, const int64_t* index, double out_scale, int32_t* iterations,
+                           uint64_t seed, const int64_t* index, int32_t* iterations,
                            double* residual, int32_t* status, int64_t* empty, void* workspace,
                            rf_stream stream);
 int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w,

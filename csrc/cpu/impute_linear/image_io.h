@@ -20,7 +20,7 @@ struct Job {
   int64_t n, c, h, w;
   bool channels_last;
   int64_t mask_stride;  // 0: one mask for all images
-  double tol, empty_value, noise, out_scale;
+  double tol, empty_value, noise;
   int64_t max_iter;
   bool normal_noise;
   uint64_t seed;
@@ -120,11 +120,12 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid, Sca
 }
 
 template <typename Out, typename Real>
-RF_INLINE Out to_output(Real v, Real scale) {
-  v *= scale;
+RF_INLINE Out to_output(Real v) {
   if constexpr (std::is_same_v<Out, uint8_t>) {
     v = v < Real(0) ? Real(0) : v > Real(255) ? Real(255) : v;
-    return static_cast<uint8_t>(std::nearbyint(v));
+    // Adding and taking away 2^23 (2^52) rounds to the nearest integer, ties to even, and vectorises.
+    constexpr Real kRound = sizeof(Real) == 4 ? Real(8388608) : Real(4503599627370496);
+    return static_cast<uint8_t>(static_cast<int32_t>((v + kRound) - kRound));
   } else {
     return rf::store<Out>(static_cast<compute_t<Out>>(v));
   }
@@ -137,42 +138,50 @@ struct WriteBuffers {
   float* noise;  // [w + kPhiloxRowSlack]
 };
 
+// out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for dense pixels, so
+// that they vectorise.
 template <typename In, typename Out, typename Real>
-void write_row(const Job& job, System s, int64_t y, const Real* values, float* noise_buffer) {
+void merge_row(const In* __restrict__ in, Out* __restrict__ out, const uint8_t* __restrict__ mask,
+               const Real* __restrict__ values, const float* __restrict__ z, compute_t<In> level, int64_t w,
+               int64_t step) {
   using Amount = compute_t<In>;
-  const uint8_t* mask = job.mask_of(s.image) + y * job.w;
-  const int64_t step = job.pixel_stride(), start = job.offset(s.image, s.channel) + y * job.w * step;
-  const In* in = static_cast<const In*>(job.x) + start;
-  Out* out = static_cast<Out*>(job.out) + start;
-  const Real scale = static_cast<Real>(job.out_scale);
-  const auto known = [&](In v) {
+  const auto known = [](In v) {
     if constexpr (std::is_same_v<In, Out>) {
       return v;
     } else {
-      return to_output<Out, Real>(static_cast<Real>(rf::load(v)), scale);
+      return to_output<Out, Real>(static_cast<Real>(rf::load(v)));
     }
   };
-  const auto write = [&](auto amount_of) {
-    const auto pixel = [&](int64_t x, int64_t k) {
-      const Out removed = to_output<Out, Real>(values[x] + static_cast<Real>(amount_of(x)), scale);
-      out[k] = mask[x] ? removed : known(in[k]);
-    };
+  const auto noisy = [&](int64_t x) {
+    return to_output<Out, Real>(values[x] + static_cast<Real>(level * static_cast<Amount>(z[x])));
+  };
+  const auto plain = [&](int64_t x) { return to_output<Out, Real>(values[x]); };
+  const auto run = [&](auto filled) {
     if (step == 1) {
-      for (int64_t x = 0; x < job.w; ++x) pixel(x, x);
+      for (int64_t x = 0; x < w; ++x) {
+        const Out a = filled(x), b = known(in[x]);
+        out[x] = mask[x] ? a : b;
+      }
     } else {
-      for (int64_t x = 0; x < job.w; ++x) pixel(x, x * step);
+      for (int64_t x = 0; x < w; ++x) out[x * step] = mask[x] ? filled(x) : known(in[x * step]);
     }
   };
-  bool any = false;
-  for (int64_t x = 0; x < job.w; ++x) any |= mask[x] != 0;
+  z ? run(noisy) : run(plain);
+}
+
+template <typename In, typename Out, typename Real>
+void write_row(const Job& job, System s, int64_t y, const Real* values, float* noise_buffer) {
+  const uint8_t* mask = job.mask_of(s.image) + y * job.w;
+  const int64_t step = job.pixel_stride(), start = job.offset(s.image, s.channel) + y * job.w * step;
+  const float* z = nullptr;
+  uint8_t any = 0;
+  for (int64_t x = 0; x < job.w; ++x) any |= mask[x];
   if (any && job.noise != 0) {
-    const float* z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w,
-                                kDomainImputeNoise, job.normal_noise, noise_buffer);
-    const Amount level = static_cast<Amount>(job.noise);
-    write([&](int64_t x) { return level * static_cast<Amount>(z[x]); });
-  } else {
-    write([](int64_t) { return Amount(0); });
+    z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w, kDomainImputeNoise,
+                   job.normal_noise, noise_buffer);
   }
+  merge_row<In, Out, Real>(static_cast<const In*>(job.x) + start, static_cast<Out*>(job.out) + start, mask, values, z,
+                           static_cast<compute_t<In>>(job.noise), job.w, step);
 }
 
 // Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a discrete

@@ -1,0 +1,173 @@
+"""Linear imputation of a whole uint8 dataset at one or several drop rates: what ROAD with retraining needs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roarfast.ops import _check as check
+from roarfast.ops._arrays import ArrayT
+from roarfast.ops._op import is_tensor
+from roarfast.ops.impute_linear import solve
+
+_LAYOUTS = ("NCHW", "NHWC")
+_CHUNK_BYTES = 64 << 20  # of images at a time: enough to keep every thread busy, little beside a dataset
+
+
+def impute_dataset(
+    images: ArrayT,
+    codes: Any,
+    drops: Sequence[float],
+    j: int | Sequence[int] | None = None,
+    *,
+    noise: float = 0.01,
+    noise_kind: str = "gaussian",
+    seed: int = 0,
+    index: Any = None,
+    tol: float = 1e-5,
+    max_iter: int | None = None,
+    weights: Any = None,
+    empty_value: float = 0.0,
+    keep: bool = False,
+    layout: str = "NCHW",
+    dtype: str = "uint8",
+    chunk: int | None = None,
+    progress: bool = True,
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Impute every image of a dataset at one or several drop rates.
+
+    Works in chunks, so `images` and `out` may be memory maps larger than memory. The result goes to
+    `gather_batch(…, imputed=…)`.
+
+    Args:
+        images: uint8 `[N, C, H, W]`, or `[N, H, W, C]` with `layout="NHWC"`.
+        codes: Rank codes, uint8 `[N, H, W]`: a pixel is removed at `drops[j]` where `codes <= j`.
+        drops: The drop rates that the codes were made for, ascending.
+        j: Which of them: a position, or several; default all.
+        noise: As in `impute_linear`, but in units of 0..1: 0.01 is 2.55 grey levels.
+        noise_kind, seed, tol, max_iter, weights: As in `impute_linear`. The same noise is used at every drop rate.
+        index: Sample ids `[N]` that key the noise; default 0, 1, 2, …
+        empty_value: As in `impute_linear`, in units of 0..255.
+        keep: Remove where `codes > j` instead (KAR).
+        layout: Memory order of `images` and of the result.
+        dtype: `"uint8"` (rounded), or `"float16"` in units of 0..255.
+        chunk: Images per step; default about 64 MB of them.
+        progress: Whether to show a progress bar on stderr.
+        out: Where to write the result, for instance a memory map.
+
+    Returns:
+        Images of `dtype`, shaped like `images`; with an axis of drop rates in front unless `j` is a single position.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> images = np.full((2, 3, 8, 8), 7, np.uint8)
+        >>> codes = np.arange(64, dtype=np.uint8).reshape(8, 8).repeat(2).reshape(2, 8, 8) // 22
+        >>> rf.impute_dataset(images, codes, [0.3, 0.6], noise=0, progress=False).shape
+        (2, 2, 3, 8, 8)
+    """
+    check.array("images", images, ("uint8",))
+    check.one_of("layout", layout, _LAYOUTS)
+    check.one_of("dtype", dtype, ("uint8", "float16"))
+    check.array("codes", codes, ("uint8",))
+    check.same_kind(images=images, codes=codes)
+    if len(images.shape) != 4:
+        raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
+    n = int(images.shape[0])
+    h, w = images.shape[2:] if layout == "NCHW" else images.shape[1:3]
+    if tuple(codes.shape) != (n, h, w):
+        raise ValueError(f"codes must be {(n, h, w)} like images, got shape {tuple(codes.shape)}")
+    rates = [check.number("drops", rate, 0, 1) for rate in drops]
+    if not rates:
+        raise ValueError("drops must have at least one rate")
+    single = j is not None and not isinstance(j, Sequence)
+    positions = list(range(len(rates))) if j is None else [j] if single else list(j)  # type: ignore[arg-type]
+    positions = [check.integer("j", p, 0, len(rates) - 1) for p in positions]
+    ids = _ids(index, images)
+    shape = tuple(images.shape) if single else (len(positions), *images.shape)
+    result = _output(out, shape, dtype, images)
+    per_image = max(1, int(np.prod(images.shape[1:], dtype=np.int64)))
+    step = check.integer("chunk", chunk, low=1) if chunk is not None else max(1, _CHUNK_BYTES // (12 * per_image))
+
+    bar = _Progress(n * len(positions), progress)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        x, codes_here = images[rows], codes[rows]
+        for k, position in enumerate(positions):
+            mask = codes_here > position if keep else codes_here <= position
+            target = result[rows] if single else result[k, rows]
+            solve(
+                x, mask, 255 * noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
+                layout == "NHWC", dtype, target,
+            )  # fmt: skip
+            bar.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
+    bar.close()
+    return result  # type: ignore[no-any-return]
+
+
+def _ids(index: Any, images: Any) -> Any:
+    n = int(images.shape[0])
+    if index is None:
+        index = np.arange(n, dtype=np.int64)
+    if is_tensor(images):
+        import torch
+
+        index = torch.as_tensor(index, device=images.device)
+    else:
+        index = np.asarray(index)
+    if tuple(index.shape) != (n,):
+        raise ValueError(f"index must be [{n}], got shape {tuple(index.shape)}")
+    return index
+
+
+def _output(out: Any, shape: tuple[int, ...], dtype: str, images: Any) -> Any:
+    if out is None:
+        if is_tensor(images):
+            import torch
+
+            return torch.empty(shape, dtype=getattr(torch, dtype), device=images.device)
+        return np.empty(shape, dtype)
+    if is_tensor(out) != is_tensor(images):
+        raise TypeError(f"out must be of the library of images, got {type(out).__name__}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    if check.dtype_name(out) != dtype:
+        raise TypeError(f"out must have dtype {dtype}, got {check.dtype_name(out)}")
+    return out
+
+
+class _Progress:
+    """A bar by rich where that is installed, else a line on stderr every few seconds."""
+
+    def __init__(self, total: int, shown: bool) -> None:
+        self.total, self.done, self.shown = total, 0, shown
+        self.started = self.last = time.monotonic()
+        self.bar: Any = None
+        if not shown:
+            return
+        try:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        except ImportError:
+            return
+        columns = (TextColumn("imputing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("", total=total)
+        self.bar.start()
+
+    def advance(self, count: int, what: str) -> None:
+        self.done += count
+        if self.bar is not None:
+            self.bar.update(self.task, advance=count, description=what)
+        elif self.shown and time.monotonic() - self.last > 5:
+            self.last = time.monotonic()
+            left = (self.last - self.started) * (self.total - self.done) / self.done
+            print(f"imputing: {self.done} of {self.total} images, {left:.0f} s left", file=sys.stderr)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
