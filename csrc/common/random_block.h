@@ -27,7 +27,9 @@ RF_HD Rectangle random_block(int64_t h, int64_t w, double t, uint64_t seed, int6
   const double ratio = (words.w[3] & 1u) ? stretch : 1.0 / stretch;
   double drawn = rows * sqrt(t * ratio);
   const double shortest = area / columns;  // the width cannot exceed the image
-  drawn = drawn > rows ? rows : drawn < shortest ? shortest : drawn < 1.0 ? 1.0 : drawn;
+  drawn = drawn > rows ? rows : drawn;
+  drawn = drawn < shortest ? shortest : drawn;
+  drawn = drawn < 1.0 ? 1.0 : drawn;
   const double reach = drawn * 0.125 > 2.0 ? drawn * 0.125 : 2.0;
   int64_t first = static_cast<int64_t>(ceil(drawn - reach)), last = static_cast<int64_t>(floor(drawn + reach));
   first = first < 1 ? 1 : first;

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "common/dtype.h"
@@ -18,9 +17,9 @@ namespace rf {
 
 // floor(t * f), where a product that misses an integer only by rounding counts as that integer: 0.29 * 100 is
 // 29 (in double it is 28.999999999999996).
-inline int64_t exact_count(double t, int64_t f) {
+RF_HD int64_t exact_count(double t, int64_t f) {
   const double product = t * static_cast<double>(f) * (1.0 + 8.9e-16);
-  const int64_t k = static_cast<int64_t>(std::floor(product));
+  const int64_t k = static_cast<int64_t>(floor(product));
   return k < 0 ? 0 : k > f ? f : k;
 }
 
@@ -30,18 +29,17 @@ using percentile_t = std::conditional_t<std::is_same_v<T, uint8_t>, double, T>;
 
 // Rounds once, from double, to what T can represent; half and bfloat16 through round-to-odd in float.
 template <typename T>
-double round_to(double v) {
+RF_HD double round_to(double v) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, uint8_t>) {
     return v;
   } else if constexpr (std::is_same_v<T, float>) {
     return static_cast<float>(v);
   } else {
-    float odd = static_cast<float>(v);
-    if (static_cast<double>(odd) != v && !(float_bits(odd) & 1u) && std::isfinite(odd)) {
-      odd = std::nextafter(odd, static_cast<double>(odd) < v ? std::numeric_limits<float>::infinity()
-                                                             : -std::numeric_limits<float>::infinity());
-    }
-    return load(store<T>(odd));
+    const float nearest = static_cast<float>(v);
+    uint32_t odd = float_bits(nearest);
+    const double error = fabs(v) - fabs(static_cast<double>(nearest));
+    if (error != 0.0 && !(odd & 1u) && (odd & 0x7fffffffu) < 0x7f800000u) odd += error > 0.0 ? 1u : -1u;
+    return load(store<T>(bits_float(odd)));
   }
 }
 
@@ -55,9 +53,9 @@ struct Interpolation {
 // numpy.lib._function_base_impl: _get_indexes, _get_gamma and the preparations of _lerp. `wide` is the
 // arithmetic for an array of q (weights stay float64), otherwise that for a Python float (weights become T).
 template <typename T>
-Interpolation plan_percentile(double q, int64_t f, bool wide) {
+RF_HD Interpolation plan_percentile(double q, int64_t f, bool wide) {
   const double position = static_cast<double>(f - 1) * (q / 100.0);
-  const double floored = std::floor(position);
+  const double floored = floor(position);
   Interpolation p;
   p.below = static_cast<int64_t>(floored);
   p.above = p.below + 1;
@@ -92,7 +90,7 @@ RF_HD auto lerp(compute_t<T> a, compute_t<T> b, const Interpolation& p) {
 }
 
 // q of the percentile and strict rules.
-inline double rule_percentile(double t, rf_order order) {
+RF_HD double rule_percentile(double t, rf_order order) {
   return order == RF_MORF ? 100.0 * (1.0 - t) : 100.0 * t;
 }
 

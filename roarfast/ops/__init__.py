@@ -3,24 +3,42 @@
 import sys
 
 from roarfast.ops._op import register_torch
+from roarfast.ops.block_random import block_random
+from roarfast.ops.fill import blur_fill, fill, noise_fill
 from roarfast.ops.gather_batch import gather_batch
 from roarfast.ops.gaussian_filter import gaussian_filter
 from roarfast.ops.impute_dataset import impute_dataset
 from roarfast.ops.impute_linear import ImputeInfo, impute_linear
 from roarfast.ops.maximum_filter import maximum_filter
+from roarfast.ops.percentile import percentile
 from roarfast.ops.philox_normal import philox_normal
+from roarfast.ops.pixel_random import pixel_random
+from roarfast.ops.rank_codes import rank_codes
+from roarfast.ops.removal_mask import removal_mask
+from roarfast.ops.remove import remove
+from roarfast.ops.removed_fraction import removed_fraction
 from roarfast.ops.sobel import sobel
 from roarfast.ops.total_variation import total_variation
 
 __all__ = [
     "ImputeInfo",
+    "block_random",
+    "blur_fill",
+    "fill",
     "gather_batch",
     "gaussian_filter",
     "impute_dataset",
     "impute_linear",
     "maximum_filter",
+    "noise_fill",
+    "percentile",
     "philox_normal",
+    "pixel_random",
+    "rank_codes",
     "register_torch",
+    "removal_mask",
+    "remove",
+    "removed_fraction",
     "sobel",
     "total_variation",
 ]

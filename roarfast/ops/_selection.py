@@ -1,0 +1,114 @@
+"""What the selection ops share: names of rules and orders, checks of rates, and how an array splits into samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roarfast.ops import _check as check
+from roarfast.ops._arrays import Arrays
+from roarfast.ops._op import is_tensor
+
+# The values of rf_rule and rf_order in csrc/include/roarfast.h.
+RULES = {"exact": 0, "percentile": 1, "strict": 2}
+ORDERS = {"morf": 0, "lerf": 1}
+NAN_POLICIES = ("raise", "ignore")
+MAX_RATES = 254  # RF_MAX_RATES; codes are bytes, and 255 is left free
+
+_AXES = {1: "[..., F]", 2: "[..., H, W]", 3: "[..., C, H, W]"}
+
+
+def rate(name: str, value: Any) -> float:
+    """A drop rate as a float in [0, 1]; percentages get an error that says so."""
+    hint = ""
+    if isinstance(value, (int, float, np.number)) and 1 < value <= 100:
+        hint = f"rates are fractions, so {value:g} % is {value / 100:g}"
+    return check.number(name, value, 0, 1, hint)
+
+
+def rates(name: str, values: Any) -> list[float]:
+    """Ascending, distinct drop rates, at most MAX_RATES."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
+    result = [rate(f"{name}[{j}]", v) for j, v in enumerate(values)]
+    if not result:
+        raise ValueError(f"{name} must have at least one rate, got none")
+    if len(result) > MAX_RATES:
+        raise ValueError(f"{name} must have at most {MAX_RATES} rates, since a code is one byte, got {len(result)}")
+    for j in range(1, len(result)):
+        if result[j] <= result[j - 1]:
+            what = "twice" if result[j] == result[j - 1] else f"after {result[j - 1]:g}"
+            raise ValueError(f"{name} must ascend without repeats, got {result[j]:g} {what}: sort them first")
+    return result
+
+
+def sample_ndim(a: Any, ndim: int, per_channel: bool = False) -> int:
+    """How many trailing axes of `a` make up one sample: `ndim`, or 3 with `per_channel`."""
+    ndim = check.integer("ndim", ndim, 1, 3)
+    if per_channel:
+        if ndim not in (2, 3):
+            raise ValueError(f"per_channel=True ranks [C, H, W] together, which is ndim=3, got ndim={ndim}")
+        ndim = 3
+    if len(a.shape) < ndim:
+        hint = "" if ndim == 1 else f"; for features [N, F] pass ndim=1 (got ndim={ndim})"
+        raise ValueError(f"a must be {_AXES[ndim]}, got shape {tuple(a.shape)}{hint}")
+    return ndim
+
+
+def samples(shape: Sequence[int], ndim: int) -> tuple[int, int]:
+    """`(n, f)`: how many samples there are and how many features each has."""
+    split = len(shape) - ndim
+    return math.prod(shape[:split]), math.prod(shape[split:])
+
+
+def seed_value(seed: Any) -> int:
+    """A seed in the range that torch and the kernels share."""
+    return check.integer("seed", seed, 0, 2**63 - 1)
+
+
+def sample_index(index: Any, n: int, like: Any) -> Any:
+    """Sample ids as an int64 array of the library and device of `like`; None stays None (ids are 0, 1, 2, …)."""
+    if index is None:
+        return None
+    if is_tensor(index):
+        values: Any = index.reshape(-1)
+        if values.is_floating_point() or str(values.dtype) == "torch.bool":
+            raise TypeError(f"index must hold integers, got dtype {values.dtype}")
+    else:
+        values = np.asarray(index).reshape(-1)
+        if values.dtype.kind not in "iu":
+            raise TypeError(f"index must hold integers, got dtype {values.dtype}")
+    if len(values) != n:
+        raise ValueError(f"index must have one id per sample, {n}, got {len(values)}")
+    if is_tensor(like):
+        import torch
+
+        as_tensor = values if is_tensor(values) else torch.from_numpy(values.astype(np.int64))
+        return as_tensor.to(like.device, torch.int64).contiguous()
+    return np.ascontiguousarray(values.cpu().numpy() if is_tensor(values) else values, np.int64)
+
+
+def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
+    """Where a kernel marks rows with NaN; None if nobody asks."""
+    return xp.empty([n], "uint8", like) if policy else None
+
+
+def raise_on_nan(flags: Any) -> None:
+    """The error for rows with NaN. On CUDA this waits for the kernel; `nan="ignore"` does not."""
+    if flags is None or not bool(flags.any()):
+        return
+    host = flags.cpu().numpy() if is_tensor(flags) else flags
+    bad = np.flatnonzero(host)
+    raise ValueError(
+        f"a must not hold NaN, got some in {len(bad)} of {len(host)} samples (first: sample {bad[0]}); "
+        'nan="ignore" ranks NaN as +inf'
+    )
+
+
+def check_nan_policy(nan: Any) -> bool:
+    """Whether NaN raises."""
+    check.one_of("nan", nan, NAN_POLICIES)
+    return bool(nan == "raise")

@@ -1,0 +1,43 @@
+"""Random rectangles: the block-random baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roarfast.ops import _random
+from roarfast.ops import _selection as selection
+
+
+def block_random(
+    shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None
+) -> Any:
+    """Masks of one random rectangle: its area is `drop` of the image, to the nearest that its shape allows.
+
+    The rectangle is the image scaled to the area, its aspect ratio changed by a factor 1 + u or 1 / (1 + u), each half of
+    the time, u uniform in [0, 1), so between half and twice that of the image; a side that would leave the image is cut
+    and the other grows. Of heights within 1/8 of that (at least 2 pixels) the one is taken whose best width comes closest
+    to the area. Its position is uniform among those inside the image.
+
+    Args:
+        shape: The shape of the masks, `[..., H, W]`.
+        drop: Drop rate, a fraction in [0, 1].
+        seed: The seed, >= 0.
+        index: The sample ids, one integer per mask; by default 0, 1, 2, …
+        device: None for a NumPy array; a torch device for a tensor there.
+
+    Returns:
+        bool of that shape, True = removed.
+
+    Example:
+        >>> import roarfast as rf
+        >>> int(rf.block_random((1, 10, 10), drop=0.25).sum())
+        25
+    """
+    sizes = _random.shape_of(shape, 2, "[..., H, W]")
+    drop = selection.rate("drop", drop)
+    xp, result = _random.empty(sizes, "bool", device)
+    n, _ = selection.samples(sizes, 2)
+    ids = selection.sample_index(index, n, result)
+    xp.call(result, "block_random", result, n, *sizes[-2:], drop, selection.seed_value(seed), ids)
+    return result

@@ -1,0 +1,160 @@
+"""Fills: what replaces removed pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roarfast.ops import _check as check
+from roarfast.ops import _fills, _images
+from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT
+from roarfast.ops._op import define_op
+
+IMAGE_DTYPES = (*FLOATS, "uint8")
+BLUR_SIGMA = 10.0
+
+
+def fill(
+    x: ArrayT,
+    mask: ArrayT,
+    value: Any = "mean_all",
+    *,
+    layout: str = "NCHW",
+    sigma: float = BLUR_SIGMA,
+    noise_mean: float = 0.0,
+    noise_std: float = 1.0,
+    seed: int = 0,
+    index: Any = None,
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Replaces the masked pixels of images.
+
+    Args:
+        x: Images `[..., C, H, W]`: uint8, float16, bfloat16 (torch), float32 or float64.
+        mask: bool or uint8, True = replaced: per pixel `[..., H, W]`, or per feature, of the shape of `x`.
+        value: A number; one per channel `[C]`; one per image and channel `[N, C]`; `"zero"`; `"mean"`: the image's
+            channel mean over the pixels that stay (over all, if none stays); `"mean_all"`: over all pixels; `"blur"`: the
+            image after a Gaussian blur; `"noise"`: Gaussian noise, the same for a sample in any batch.
+        layout: `"NCHW"`, `"NHWC"`, `"NHW"` (no channels) or `"NF"` (features); leading axes are free.
+        sigma: Standard deviation of the blur, in pixels.
+        noise_mean: Mean of the noise.
+        noise_std: Standard deviation of the noise.
+        seed: Seeds the noise, >= 0.
+        index: The sample ids for the noise, one integer per image; by default 0, 1, 2, …
+        out: Where to write the result; like `x`.
+
+    Returns:
+        The filled images, like `x`. For uint8, replacements are rounded and clipped.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> x = np.arange(4.0).reshape(1, 1, 2, 2)
+        >>> rf.fill(x, np.array([[[True, False], [False, False]]]), value=9).tolist()
+        [[[[9.0, 1.0], [2.0, 3.0]]]]
+    """
+    check.array("x", x, IMAGE_DTYPES)
+    check.array("mask", mask, ("bool", "uint8"))
+    check.same_kind(x=x, mask=mask)
+    sizes = _images.parse(x.shape, layout, mask.shape)
+    ready = _fills.prepare("value", value, x, layout, sizes, sigma, noise_mean, noise_std)
+    index = selection.sample_index(index, sizes.n, x)
+    return _op(  # type: ignore[no-any-return]
+        x, mask, ready.values, ready.other, index, ready.kind, layout, ready.noise_mean, ready.noise_std,
+        selection.seed_value(seed), out=out,
+    )  # fmt: skip
+
+
+def blur_fill(
+    x: ArrayT, mask: ArrayT, sigma: float = BLUR_SIGMA, *, layout: str = "NCHW", out: ArrayT | None = None
+) -> ArrayT:
+    """Replaces the masked pixels by a Gaussian blur of the image: `fill(x, mask, "blur", sigma=sigma)`.
+
+    Args:
+        x: Images `[..., C, H, W]`, as in `fill`.
+        mask: As in `fill`.
+        sigma: Standard deviation of the blur, in pixels.
+        layout: As in `fill`.
+        out: Where to write the result; like `x`.
+
+    Returns:
+        The filled images, like `x`.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> rf.blur_fill(np.ones((1, 3, 8, 8), np.float32), np.ones((1, 8, 8), bool), sigma=2).shape
+        (1, 3, 8, 8)
+    """
+    return fill(x, mask, "blur", layout=layout, sigma=sigma, out=out)
+
+
+def noise_fill(
+    x: ArrayT,
+    mask: ArrayT,
+    mean: float = 0.0,
+    std: float = 1.0,
+    *,
+    seed: int = 0,
+    index: Any = None,
+    layout: str = "NCHW",
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Replaces the masked pixels by Gaussian noise: `fill(x, mask, "noise", noise_mean=mean, noise_std=std)`.
+
+    Args:
+        x: Images `[..., C, H, W]`, as in `fill`.
+        mask: As in `fill`.
+        mean: Mean of the noise.
+        std: Standard deviation of the noise, >= 0.
+        seed: Seeds the noise, >= 0.
+        index: The sample ids, one integer per image; by default 0, 1, 2, …
+        layout: As in `fill`. A sample has the same noise in every layout.
+        out: Where to write the result; like `x`.
+
+    Returns:
+        The filled images, like `x`.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> rf.noise_fill(np.ones((1, 3, 8, 8), np.float32), np.zeros((1, 8, 8), bool)).max()
+        np.float32(1.0)
+    """
+    return fill(x, mask, "noise", layout=layout, noise_mean=mean, noise_std=std, seed=seed, index=index, out=out)
+
+
+def _run(
+    xp: Arrays,
+    x: Any,
+    mask: Any,
+    values: Any,
+    other: Any,
+    index: Any,
+    kind: str,
+    layout: str,
+    noise_mean: float,
+    noise_std: float,
+    seed: int,
+    out: Any = None,
+) -> Any:
+    x, mask = xp.contiguous(x), xp.contiguous(mask)
+    n, c, p, channels_last, per_feature = _images.parse(x.shape, layout, mask.shape)
+    result = xp.output(out, x.shape, xp.dtype(x), x)
+    per_image = values is not None and len(values.shape) == 2
+    shape = DTYPE_CODES[xp.dtype(x)], n, c, p, int(channels_last), int(per_feature)
+    xp.call(
+        x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, int(per_image), other, noise_mean, noise_std,
+        seed, index,
+    )  # fmt: skip
+    return xp.finish(result, out)
+
+
+def _fake(x: Any, *_: Any) -> Any:
+    return x.new_empty(x.shape)
+
+
+_op = define_op(
+    "fill",
+    "(Tensor x, Tensor mask, Tensor? values, Tensor? other, Tensor? index, str kind, str layout, float noise_mean, "
+    "float noise_std, int seed) -> Tensor",
+    _run,
+    _fake,
+)

@@ -1,0 +1,99 @@
+"""Removal masks: which pixels go at one drop rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roarfast.ops import _check as check
+from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._op import define_op
+
+
+def removal_mask(
+    a: ArrayT,
+    drop: float,
+    rule: str = "exact",
+    order: str = "morf",
+    keep: bool = False,
+    seed: int = 0,
+    index: Any = None,
+    *,
+    per_channel: bool = False,
+    ndim: int = 2,
+    nan: str = "raise",
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Which pixels of each map are removed at one drop rate; True = removed.
+
+    Args:
+        a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8. Infinities are fine.
+        drop: Drop rate t, a fraction in [0, 1].
+        rule: `"exact"`: the floor(t * H * W) top pixels by rank, ties broken by a hash of (seed, sample id, pixel).
+            `"percentile"`: `a >= np.percentile(a, 100 * (1 - t))`, `"strict"`: `a > ...`, bit for bit; with ties these
+            remove more or less than t.
+        order: `"morf"` removes the most relevant first, `"lerf"` the least relevant (`a <= np.percentile(a, 100 * t)`).
+        keep: KAR: keep what would have been removed and remove the rest.
+        seed: Seeds the tie-breaking, >= 0.
+        index: The sample ids, one integer per map; by default 0, 1, 2, … A sample with the same id and seed has its
+            ties broken alike in any batch.
+        per_channel: Rank all values of a `[..., C, H, W]` sample together, so that channels of a pixel may split.
+        ndim: How many trailing axes make up one sample: 2 for maps, 1 for features `[..., F]`, 3 as `per_channel`.
+        nan: `"raise"` an error if there is a NaN, or `"ignore"` it: a NaN then ranks as +inf.
+        out: Where to write the mask; bool, like `a`.
+
+    Returns:
+        bool, of the shape of `a`.
+
+    Example:
+        >>> import numpy as np, roarfast as rf
+        >>> rf.removal_mask(np.array([[0.1, 0.9], [0.5, 0.3]]), drop=0.5).tolist()
+        [[False, True], [True, False]]
+    """
+    check.array("a", a, DTYPE_CODES)
+    ndim = selection.sample_ndim(a, ndim, per_channel)
+    drop = selection.rate("drop", drop)
+    check.one_of("rule", rule, selection.RULES)
+    check.one_of("order", order, selection.ORDERS)
+    index = selection.sample_index(index, selection.samples(a.shape, ndim)[0], a)
+    raises = selection.check_nan_policy(nan)
+    return _op(a, index, drop, ndim, rule, order, bool(keep), selection.seed_value(seed), raises, out=out)  # type: ignore[no-any-return]
+
+
+def _run(
+    xp: Arrays,
+    a: Any,
+    index: Any,
+    drop: float,
+    ndim: int,
+    rule: str,
+    order: str,
+    keep: bool,
+    seed: int,
+    raises: bool,
+    out: Any = None,
+) -> Any:
+    a = xp.contiguous(a)
+    n, f = selection.samples(a.shape, ndim)
+    dtype = DTYPE_CODES[xp.dtype(a)]
+    result = xp.output(out, a.shape, "bool", a)
+    flags = selection.nan_flags(xp, n, raises and n * f > 0, a)
+    workspace = xp.empty([xp.query(a, "removal_mask_workspace_bytes", dtype, n, f)], "uint8", a)
+    codes = selection.RULES[rule], selection.ORDERS[order], int(keep)
+    xp.call(a, "removal_mask", a, result, dtype, n, f, drop, *codes, seed, index, flags, workspace)
+    selection.raise_on_nan(flags)
+    return xp.finish(result, out)
+
+
+def _fake(a: Any, *_: Any) -> Any:
+    import torch
+
+    return a.new_empty(a.shape, dtype=torch.bool)
+
+
+_op = define_op(
+    "removal_mask",
+    "(Tensor a, Tensor? index, float drop, int ndim, str rule, str order, bool keep, int seed, bool raises) -> Tensor",
+    _run,
+    _fake,
+)

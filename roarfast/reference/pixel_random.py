@@ -1,0 +1,18 @@
+"""Uniform random maps from Philox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from roarfast.reference import philox
+
+
+def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None) -> np.ndarray[Any, Any]:
+    """float32 `[N, ...]`, one uniform number per feature."""
+    ids = range(shape[0]) if index is None else [int(i) for i in np.ravel(index)]
+    f = int(np.prod(shape[1:]))
+    maps = [philox.uniforms(seed, sample, f, philox.PIXEL_RANDOM) for sample in ids]
+    return np.array(maps, np.float32).reshape(tuple(shape))

@@ -1,0 +1,50 @@
+"""Removal masks by sorting, sample by sample: the definition of rules, orders, counts and ties."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from roarfast.reference import philox
+
+
+def exact_count(drop: float, f: int) -> int:
+    """floor(drop * f) of the decimal number that `drop` prints as: 0.29 of 100 is 29, not int(28.999999999999996)."""
+    return int(Fraction(repr(float(drop))) * f)
+
+
+def removal_mask(
+    a: np.ndarray[Any, Any],
+    drop: float,
+    rule: str = "exact",
+    order: str = "morf",
+    keep: bool = False,
+    seed: int = 0,
+    index: Any = None,
+    ndim: int = 2,
+) -> np.ndarray[Any, Any]:
+    """True = removed; see `roarfast.removal_mask`."""
+    leading = a.shape[: a.ndim - ndim]
+    rows = a.reshape(int(np.prod(leading, dtype=int)), -1)
+    ids = range(len(rows)) if index is None else [int(i) for i in np.ravel(index)]
+    masks = [_row(row, drop, rule, order, seed, sample) != keep for row, sample in zip(rows, ids)]
+    return np.array(masks, bool).reshape(a.shape)
+
+
+def _row(row: np.ndarray[Any, Any], drop: float, rule: str, order: str, seed: int, sample: int) -> Any:
+    if rule != "exact":
+        with np.errstate(invalid="ignore", over="ignore"):
+            threshold = np.percentile(row, 100 * (1 - drop) if order == "morf" else 100 * drop)
+        if order == "morf":
+            return row > threshold if rule == "strict" else row >= threshold
+        return row < threshold if rule == "strict" else row <= threshold
+    f = len(row)
+    k = exact_count(drop, f)
+    hashes = philox.words(seed, sample, f, philox.TIE_BREAK)
+    # One total order: by value, then hash, then feature. MoRF takes from its end, LeRF from its beginning.
+    ascending = np.lexsort((np.arange(f), hashes, row))
+    mask = np.zeros(f, bool)
+    mask[ascending[f - k :] if order == "morf" else ascending[:k]] = True
+    return mask
