@@ -228,6 +228,7 @@ IMAGES = np.zeros((4, 3, 8, 8), np.uint8)
     ("kwargs", "error", "message"),
     [
         ({"index": [0, 4]}, ValueError, r"index\[1\] must be in \[0, 4\), got 4"),
+        ({"index": [0, 4], "check_index": True}, ValueError, r"index must be in \[0, 4\), got values from 0 to 4"),
         ({"index": [-1]}, ValueError, r"index\[0\] must be in \[0, 4\), got -1"),
         ({"index": np.zeros((2, 2), np.int64)}, ValueError, r"index must be \[B\]"),
         ({"images": IMAGES.astype(np.float32)}, TypeError, "images must have dtype uint8"),

@@ -93,8 +93,8 @@ typedef enum rf_layout { RF_NCHW = 0, RF_NHWC = 1 } rf_layout;  // memory order 
 //  - imputed, the layout of images, uint8 or float16 in units of 0..255: replaces removed pixels; null for fill.
 //  - table float [4, c]: scale, bias, fill, pad. out = pixel * scale + bias, rounded twice in float32; fill and
 //    pad are written as they are.
-//  - The crop starts crop_range_y * u rows into the padded image if augment_crop (u uniform in [0, 1], Philox
-//    domain kDomainAugment, key (seed, id), block epoch), in the middle otherwise.
+//  - augment_crop, augment_flip != 0: place of the crop and mirroring are random (Philox, kDomainAugment, keyed by
+//    seed, epoch and id; see common/augment.h). Otherwise the crop is in the middle, and nothing is mirrored.
 rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c, int64_t h, int64_t w,
                           const int64_t* index, const int64_t* ids, int64_t b, const uint8_t* codes,
                           int64_t code_channels, int drop, int keep, const void* imputed,

@@ -50,6 +50,8 @@ def join_world() -> Iterator[World]:
     if size == 1:
         yield World()
         return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     started = not distributed.is_initialized()
     if started:
         distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")

@@ -127,7 +127,7 @@ def train(
         >>> 0 <= result.accuracy <= 1
         True
     """
-    with join_world() as world, deterministic(), torch.random.fork_rng():
+    with join_world() as world, deterministic(), torch.random.fork_rng(_current_cuda()):
         train_set, test_set = _on_device(train_data, device, world), _on_device(test_data, device, world, train_data)
         if isinstance(model, nn.Module):
             module = model if recipe.ghost_batch is None else use_ghost_batch_norm(model, recipe.ghost_batch)
@@ -140,6 +140,10 @@ def train(
         training = _Training(module, train_set, test_set, recipe, seed, removal, world, tag)
         with StopRequest() as stop:
             return training.run(checkpoint, checkpoint_seconds, evaluate_every, progress, label, stop)
+
+
+def _current_cuda() -> list[int]:
+    return [torch.cuda.current_device()] if torch.cuda.is_available() else []
 
 
 def _on_device(
@@ -351,7 +355,7 @@ class _Training:
                 "fingerprint": self.fingerprint, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
                 "scaler": self.scaler.state_dict(), "epoch": self.epoch, "step_in_epoch": self.step_in_epoch,
                 "history": self.history, "step_losses": self.step_losses, "loss_sum": self.loss_sum,
-                "correct": self.correct, "seen": self.seen, "epoch_losses": self.epoch_losses,
+                "correct": self.correct, "seen": self.seen, "epoch_losses": torch.stack(self.epoch_losses) if self.epoch_losses else torch.zeros(0),
                 "rng": torch.get_rng_state(),
                 "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             }  # fmt: skip
@@ -369,7 +373,7 @@ class _Training:
         for name in ("epoch", "step_in_epoch", "history", "step_losses", "seen"):
             setattr(self, name, state[name])
         self.loss_sum, self.correct = state["loss_sum"].to(self.device), state["correct"].to(self.device)
-        self.epoch_losses = [loss.to(self.device) for loss in state["epoch_losses"]]
+        self.epoch_losses = list(state["epoch_losses"].to(self.device).unbind())
         torch.set_rng_state(state["rng"])
         if state["cuda_rng"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_rng"], self.device)
