@@ -108,7 +108,7 @@ def test_ranks_before_after_and_alone() -> None:
     assert rows == {"grad": (3, 1, 1), "vg": (2, 3, 2), "ig": (1, 2, 1)}
     (agreement,) = found.agreements
     assert agreement.tau == pytest.approx(-1 / 3)
-    assert (agreement.winner_plain, agreement.winner_after) == ("ig", "grad")
+    assert (agreement.best_plain, agreement.best_after) == (("ig",), ("grad",)) and agreement.best_changed
     assert "rank 3 to 1" in audit_sentences(found)[-1]
     flipped = {r.estimator: r.plain for r in audit(tiny(values, "kar")).rank_rows}
     assert flipped == {"grad": 1, "vg": 2, "ig": 3}
@@ -183,3 +183,12 @@ def test_a_study_in_which_removal_changes_nothing_is_called_noise() -> None:
         removed = synthetic.record("roar", "grad", "plain", 0.5, 0, accuracy=accuracy)
         (panel,) = panels(StudyResults([base, removed], {}))
         assert ("mostly noise" in flat_note(panel)) == flat
+
+
+def test_a_tie_for_the_first_place_is_no_change() -> None:
+    values: dict[tuple[str, str], list[float | None]] = {
+        ("grad", "plain"): [0.5], ("grad", "max(3)"): [0.5], ("vg", "plain"): [0.5], ("vg", "max(3)"): [0.4],
+    }  # fmt: skip
+    (agreement,) = audit(tiny(values)).agreements
+    assert agreement.best_plain == ("grad", "vg") and agreement.best_after == ("vg",) and not agreement.best_changed
+    assert "best plain estimator grad, vg 50.0 %" in standings(tiny(values))

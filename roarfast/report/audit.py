@@ -76,9 +76,14 @@ class Agreement:
     postprocess: str
     estimators: int
     tau: float
-    winner_plain: str
-    winner_after: str
+    best_plain: tuple[str, ...]  # several if they tie
+    best_after: tuple[str, ...]
     tau_between_trials: float
+
+    @property
+    def best_changed(self) -> bool:
+        """Whether none of the best plain estimators is among the best after k."""
+        return not set(self.best_plain) & set(self.best_after)
 
 
 @dataclass(frozen=True)
@@ -216,8 +221,8 @@ def _agreements(panel: Panel) -> Iterable[Agreement]:
             k,
             len(estimators),
             kendall_tau(plain, after),
-            estimators[plain.index(best(plain))],
-            estimators[after.index(best(after))],
+            tuple(e for e, a in zip(estimators, plain) if a == best(plain)),
+            tuple(e for e, a in zip(estimators, after) if a == best(after)),
             _between_trials(panel, estimators, drop).mean,
         )
 

@@ -8,7 +8,7 @@ from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
 from roarfast.report.html import Cells, Td, number
 from roarfast.report.sections import Material, accuracy_td
-from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, notes
+from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, names, notes
 
 
 def audit_section(m: Material) -> str:
@@ -59,8 +59,8 @@ def _agreement(m: Material, a: Audit) -> str:
     rows: list[Cells] = [
         [
             f"t = {g.drop:g}", Td(g.postprocess, css="text"), Td(str(g.estimators), g.estimators), Td(number(g.tau, 2), g.tau),
-            Td(number(g.tau_between_trials, 2), g.tau_between_trials), Td(pretty(g.winner_plain), css="text"),
-            Td(pretty(g.winner_after) + (" (changed)" if g.winner_after != g.winner_plain else ""), css="text"),
+            Td(number(g.tau_between_trials, 2), g.tau_between_trials), Td(names(g.best_plain), css="text"),
+            Td(names(g.best_after) + (" (changed)" if g.best_changed else ""), css="text"),
         ]
         for g in a.agreements
     ]  # fmt: skip

@@ -105,7 +105,7 @@ def _agreement(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
         for g in a.agreements:
             yield _head(a.panel) | {
                 "drop": g.drop, "postprocess": g.postprocess, "estimators": g.estimators, "kendall_tau": g.tau,
-                "kendall_tau_between_trials": g.tau_between_trials, "best_plain": g.winner_plain, "best_after": g.winner_after,
+                "kendall_tau_between_trials": g.tau_between_trials, "best_plain": " ".join(g.best_plain), "best_after": " ".join(g.best_after),
             }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from roarfast.report.audit import ALPHA, Audit, Count
 from roarfast.report.figures import p_text, signed
@@ -137,7 +138,7 @@ def _rank_sentences(audit: Audit) -> list[str]:
     if not audit.agreements:
         return ["There is no ranking to compare: fewer than two estimators have both plain and post-processed results."]
     taus = [a.tau for a in audit.agreements if not math.isnan(a.tau)]
-    changed = sum(a.winner_plain != a.winner_after for a in audit.agreements)
+    changed = sum(a.best_changed for a in audit.agreements)
     sentences = []
     if taus:
         trials = [a.tau_between_trials for a in audit.agreements if not math.isnan(a.tau_between_trials)]
@@ -159,6 +160,12 @@ def _rank_sentences(audit: Audit) -> list[str]:
     return sentences
 
 
+def names(estimators: Sequence[str]) -> str:
+    """Estimators for people, at most three by name."""
+    shown = ", ".join(map(pretty, estimators[:3]))
+    return shown + (f" and {len(estimators) - 3} more" if len(estimators) > 3 else "")
+
+
 def standings(panel: Panel) -> str:
     """Best plain estimator at the highest common rate, with the baselines."""
     for drop in reversed(panel.main_drops):
@@ -166,8 +173,8 @@ def standings(panel: Panel) -> str:
         real = {e: a for e, a in plain.items() if e not in BASELINES}
         if not real:
             continue
-        best = (min if panel.better == "lower" else max)(real, key=lambda e: real[e])
-        parts = [f"best plain estimator {pretty(best)} {percent(real[best])} %"]
+        top = (min if panel.better == "lower" else max)(real.values())
+        parts = [f"best plain estimator {names([e for e in real if real[e] == top])} {percent(top)} %"]
         parts += [f"{words} {percent(plain[b])} %" for b, words in BASELINES.items() if b in plain]
         if not math.isnan(panel.base.mean):
             parts.append(f"nothing removed {percent(panel.base.mean)} %")
