@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 // Vectors passed by value would warn below AVX; all functions here are inlined, so no ABI is
 // involved.
@@ -44,6 +45,18 @@ __attribute__((always_inline)) inline void store_as(C* p, V v) {
 template <typename V>
 __attribute__((always_inline)) inline V max_of(V a, V b) {
   return a > b ? a : b;
+}
+
+// The vector that begins kBy lanes into a and continues in b; kBy is at most the number of lanes.
+template <int kBy, typename V, size_t... kLane>
+__attribute__((always_inline)) inline V shifted_lanes(V a, V b, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(a, b, static_cast<int>(kLane) + kBy...);
+}
+template <int kBy, typename V>
+__attribute__((always_inline)) inline V shifted(V a, V b) {
+  constexpr size_t kLanes = sizeof(V) / sizeof(a[0]);
+  if constexpr (kBy == kLanes) return b;
+  return shifted_lanes<kBy>(a, b, std::make_index_sequence<kLanes>{});
 }
 
 // |v| of a vector of floats or doubles.
