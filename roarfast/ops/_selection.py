@@ -79,7 +79,7 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
             raise TypeError(f"index must hold integers, got dtype {values.dtype}")
     else:
         values = np.asarray(index).reshape(-1)
-        if values.dtype.kind not in "iu":
+        if values.dtype.kind not in "iu" and values.size:
             raise TypeError(f"index must hold integers, got dtype {values.dtype}")
     if len(values) != n:
         raise ValueError(f"index must have one id per sample, {n}, got {len(values)}")

@@ -16,8 +16,8 @@ def block_random(
 
     The rectangle is the image scaled to the area, its aspect ratio changed by a factor 1 + u or 1 / (1 + u), each half of
     the time, u uniform in [0, 1), so between half and twice that of the image; a side that would leave the image is cut
-    and the other grows. Of heights within 1/8 of that (at least 2 pixels) the one is taken whose best width comes closest
-    to the area. Its position is uniform among those inside the image.
+    and the other grows. Sides are rounded to the whole pixels whose area comes closest. The position is uniform among
+    those inside the image.
 
     Args:
         shape: The shape of the masks, `[..., H, W]`.

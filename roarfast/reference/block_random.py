@@ -11,6 +11,10 @@ import numpy as np
 from roarfast.reference import philox
 
 
+def _side(length: float, longest: int) -> int:
+    return min(max(math.floor(length + 0.5), 1), longest)
+
+
 def rectangle(h: int, w: int, drop: float, seed: int, sample: int) -> tuple[int, int, int, int]:
     """(top, left, height, width)."""
     area = drop * h * w
@@ -19,11 +23,14 @@ def rectangle(h: int, w: int, drop: float, seed: int, sample: int) -> tuple[int,
     words = [int(v) for v in philox.blocks(seed, sample, np.zeros(1, np.int64), philox.BLOCK_RANDOM)[0]]
     stretch = 1.0 + (words[0] >> 8) * 2.0**-24
     ratio = stretch if words[3] & 1 else 1.0 / stretch
-    drawn = max(min(h * math.sqrt(drop * ratio), float(h)), area / w, 1.0)
-    reach = max(drawn * 0.125, 2.0)
-    heights = range(max(1, math.ceil(drawn - reach)), min(h, math.floor(drawn + reach)) + 1)
-    options = [(k, min(max(math.floor(area / k + 0.5), 1), w)) for k in heights]
-    height, width = min(options, key=lambda o: (abs(o[0] * o[1] - area), abs(o[0] - drawn)))
+    drawn = max(min(h * math.sqrt(drop * ratio), float(h), area), area / w, 1.0)
+    options = []
+    for rounded in (math.floor, math.ceil):
+        tall = _side(rounded(drawn), h)
+        options.append((tall, _side(area / tall, w)))
+        wide = _side(rounded(area / drawn), w)
+        options.append((_side(area / wide, h), wide))
+    height, width = min(options, key=lambda o: (abs(o[0] * o[1] - area), abs(o[0] - drawn), o[0]))
     return (words[1] * (h - height + 1)) >> 32, (words[2] * (w - width + 1)) >> 32, height, width
 
 

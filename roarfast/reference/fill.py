@@ -33,14 +33,14 @@ def fill(
             if isinstance(value, str) and value in ("mean", "mean_all"):
                 replacement: Any = mean(image, ~gone if value == "mean" else np.ones_like(gone))
             elif isinstance(value, str) and value == "blur":
-                wide = image.astype(np.float32) if x.dtype.kind == "u" else image
+                wide = image.astype(np.float64 if x.dtype == np.float64 else np.float32)
                 replacement = ndimage.gaussian_filter(wide, sigma)
             elif isinstance(value, str) and value == "noise":
                 compute = np.float64 if x.dtype == np.float64 else np.float32
                 z = philox.normals(seed, sample, x[i].size, philox.NOISE_FILL).reshape(x[i].shape)[channel]
                 replacement = compute(noise_mean) + compute(noise_std) * z.astype(compute)
             else:
-                values = np.broadcast_to(np.asarray(0 if value == "zero" else value, np.float64), (n, c))
+                values = np.broadcast_to(np.asarray(0 if isinstance(value, str) else value, np.float64), (n, c))
                 replacement = values[i, channel]
             if x.dtype.kind == "u":
                 replacement = np.clip(np.rint(replacement), 0, 255)
