@@ -91,7 +91,7 @@ def _captum_batch(model: torch.nn.Module, x: torch.Tensor, ids: torch.Tensor) ->
         "vg": smooth("vargrad").abs().mean(1),
         "gc^2": LayerAttribution.interpolate(cam, (32, 32), "bilinear").square().mean(1),
         "sobel^2": torch.from_numpy(np.stack([scipy.ndimage.sobel(a) for a in grey])).square(),
-        "rand": rf.pixel_random((32, 32), seed=SEED, index=ids),
+        "rand": rf.pixel_random((len(x), 32, 32), seed=SEED, index=ids, device="cpu"),
     }
 
 

@@ -26,8 +26,8 @@ def sobel_map(x: Tensor, axis: int | str) -> Tensor:
 
 def random_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
     """PixelRandom, `[N, 1, H, W]`: a uniform number per pixel."""
-    values = rf.pixel_random(size, seed=seed, index=index)
-    return torch.as_tensor(values, device=index.device).unsqueeze(1)
+    maps: Tensor = rf.pixel_random((len(index), *size), seed=seed, index=index, device=index.device)
+    return maps.unsqueeze(1)
 
 
 def block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
@@ -59,5 +59,5 @@ def model_free_map(base: str, x: Tensor, index: Tensor, seed: int, options: Opti
         return random_map(index, size, seed)
     if options.block_drop is None:
         return block_map(index, size, seed)
-    mask = rf.block_random(size, options.block_drop, seed=seed, index=index)
-    return torch.as_tensor(mask, device=index.device).float().unsqueeze(1)
+    mask = rf.block_random((len(index), *size), options.block_drop, seed=seed, index=index, device=index.device)
+    return mask.float().unsqueeze(1)  # type: ignore[no-any-return]
