@@ -20,8 +20,8 @@ CLASS_NAMES = ("disk", "ring", "square", "triangle", "plus", "star", "crescent",
 SIZE = 32
 DEFAULT_COUNT = {"train": 10_000, "test": 2_000}
 _CHUNK = 100  # images that share one random stream; ten of each class
-_DISTRACTORS = 3
-_TILT = np.pi / 6  # how far shapes turn either way; by any angle, ten epochs do not suffice to tell them apart
+_DISTRACTORS = 4
+_TILT = np.pi / 4  # how far shapes turn either way; by any angle, ten epochs do not suffice to tell them apart
 
 Array = np.ndarray[Any, Any]
 
@@ -62,7 +62,7 @@ def _chunk(entropy: np.random.SeedSequence) -> tuple[Array, Array, Array]:
     for _ in range(_DISTRACTORS):
         coverage = _dots(rng) if rng.random() < 0.5 else _strokes(rng)
         _paint(canvas, coverage, _colours(rng, _CHUNK)[:, None, None])
-    radius = _uniform(rng, 8.0, 12.0, (_CHUNK,))
+    radius = _uniform(rng, 7.0, 11.0, (_CHUNK,))
     u, v = _object_coordinates(rng, radius)
     distance = np.empty((_CHUNK, SIZE, SIZE), np.float32)
     for label, shape in enumerate(_SHAPES):
@@ -102,7 +102,7 @@ def _background(rng: np.random.Generator) -> Array:
     pink = np.fft.irfft2(np.fft.rfft2(white) / f, s=(SIZE, SIZE))
     pink = (pink / pink.std(axis=(2, 3), keepdims=True)).astype(np.float32)
     brightness, hue1, hue2 = pink[:, 0], pink[:, 1], pink[:, 2]
-    contrast = _uniform(rng, 0.05, 0.12, (_CHUNK, 1, 1))
+    contrast = _uniform(rng, 0.06, 0.16, (_CHUNK, 1, 1))
     rgb = np.stack([brightness + 0.4 * hue1, brightness - 0.4 * hue1 + 0.3 * hue2, brightness - 0.5 * hue2], -1)
     background: Array = _colours(rng, _CHUNK)[:, None, None] + contrast[..., None] * rgb
     return background
@@ -147,8 +147,8 @@ def _texture(rng: np.random.Generator, u: Array, v: Array, canvas: Array) -> Arr
     first = _colours(rng, _CHUNK)
     away = first - around
     distance = np.sqrt((away**2).sum(1, keepdims=True))
-    first = np.where(distance < 0.6, around + away / np.maximum(distance, 1e-6) * 0.6, first)
-    second = np.clip(first + _normal(rng, 0.1, first.shape), 0, 1)
+    first = np.where(distance < 0.45, around + away / np.maximum(distance, 1e-6) * 0.45, first)
+    second = np.clip(first + _normal(rng, 0.15, first.shape), 0, 1)
     kind = rng.integers(0, 3, (_CHUNK, 1, 1))
     frequency = _uniform(rng, 4, 8, (_CHUNK, 1, 1))
     stripes, checks = np.sin(frequency * u), np.sin(frequency * u) * np.sin(frequency * v)
