@@ -51,6 +51,7 @@ class DataConfig(_Section):
     train: str | None = None
     test: str | None = None
     download: bool = False
+    classes: tuple[str, ...] | None = Field(None, min_length=2)
     image_size: int | None = Field(None, ge=1)
     train_size: int | None = Field(None, ge=1)
     test_size: int | None = Field(None, ge=1)

@@ -10,8 +10,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from roarfast.study.cells import Identity, grid_cells
-from roarfast.study.config import StudyConfig
+from roarfast.study.config import DataConfig, StudyConfig
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grammar import estimator_slug
 from roarfast.study.identity import derive_seed
@@ -93,8 +95,8 @@ def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[t
 
 
 @functools.lru_cache(maxsize=2)
-def load_data(data: Any) -> tuple[Any, Any]:
-    """(train, test) of a `DataConfig`; errors say what to do."""
+def load_data(data: DataConfig) -> tuple[Any, Any]:
+    """(train, test) of a config; errors say what to do."""
     from roarfast.data import DataError, load
 
     splits = []
@@ -102,14 +104,17 @@ def load_data(data: Any) -> tuple[Any, Any]:
         source: str | Path = data.name
         if data.has_files:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
-        arguments: dict[str, Any] = {"n": size, "size": data.image_size, "seed": data.seed}
+        arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
+        if data.name == "shapes" and data.classes and size:
+            arguments["n"] = size * 10  # enough of any class; the generator is quick
         if not data.has_files:
             arguments |= {"root": data.root, "download": data.download}
         which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"
         try:
-            splits.append(load(source, which, **arguments))
+            part = load(source, which, **arguments)
         except (DataError, OSError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
+        splits.append(_only_classes(part, data.classes, size) if data.classes else part)
     train, test = splits
     if train.image_shape != test.image_shape:
         raise StudyError(
@@ -118,6 +123,18 @@ def load_data(data: Any) -> tuple[Any, Any]:
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test
+
+
+def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:
+    """The first `size` images of some classes, which are numbered in the order given."""
+    for name in classes:
+        if name not in data.class_names:
+            raise StudyError(f"data.classes: there is no class {name!r}{nearest(name, data.class_names)}")
+    numbers = [data.class_names.index(name) for name in classes]
+    chosen = data.subset(np.flatnonzero(np.isin(data.labels, numbers))[:size])
+    table = np.full(data.num_classes, -1)
+    table[numbers] = np.arange(len(numbers))
+    return dataclasses.replace(chosen, labels=table[chosen.labels], class_names=classes)
 
 
 def _has_splits(source: Path) -> bool:
@@ -187,7 +204,7 @@ def bytes_needed(config: StudyConfig, identity: Identity, plan: Plan) -> int:
         len(t.spec["drops"]) if t.spec["estimator"] == "block" else 1 for t in plan.tasks.values() if t.kind == "codes"
     )
     kept = codes if config.run.keep_codes else min(codes, 8)
-    return pixels * (maps * width + kept)
+    return int(pixels * (maps * width + kept))
 
 
 # Files of shared work

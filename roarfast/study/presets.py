@@ -74,7 +74,8 @@ _DEMO = (
     + """
 [data]
 name = "shapes"       # generated, nothing to download
-train_size = 2000
+classes = ["disk", "ring", "bar", "plus"]  # four of its ten classes: learnt in seconds
+train_size = 2500
 test_size = 1000
 
 [model]
@@ -83,7 +84,11 @@ options = { widths = [8, 24, 48, 96] }
 
 [train]
 recipe = "quick"      # every field of the recipe can be overridden here
-epochs = 8
+epochs = 12
+batch_size = 50
+lr = 0.03
+pad = 0
+random_crop = false
 """
     + _EXPLAIN.format(conventions="standard", batch=256, dtype="float32", rule="exact")
     + f"""

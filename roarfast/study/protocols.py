@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Scores = dict[str, float]
 Protocol = Callable[["Pipeline", str, dict[str, Any], "Clock", "Update"], Scores]
-_IMPUTE_CHUNK_PIXELS = 1 << 21
 
 
 def _retrain(keep: bool, impute: bool) -> Protocol:
@@ -92,28 +91,22 @@ def impute_split(
     p: Pipeline, spec: dict[str, Any], split: str, codes: npt.NDArray[np.uint8], j: int, clock: Clock, on_update: Update
 ) -> npt.NDArray[np.float16]:
     """All images of a split with removed pixels imputed, float16 `[N, H, W, C]` in units of 0..255."""
-    data = p.train if split == "train" else p.test
-    seed = derive_seed(p.config.seed, "noise", spec["cell"]["trial"], split)
-    out = np.empty(data.images.shape, np.float16)
-    n, h, w = data.images.shape[:3]
-    step = max(1, _IMPUTE_CHUNK_PIXELS // (h * w))
+    data, removal = p.train if split == "train" else p.test, p.config.removal
+    on_update(f"imputing {len(data)} {split} images")
     with clock.stage("impute"):
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            on_update(f"imputing {start} of {n} {split} images")
-            out[rows] = impute_images(p, data.images[rows], apply_codes(codes[rows], j), seed, start)
-    return out
-
-
-def impute_images(
-    p: Pipeline, images: npt.NDArray[np.uint8], mask: npt.NDArray[np.bool_], seed: int, first: int
-) -> npt.NDArray[np.float32]:
-    """Images `[B, H, W, C]` with removed pixels imputed in [0, 1], plus noise, then in units of 0..255."""
-    x = np.ascontiguousarray(images.transpose(0, 3, 1, 2), np.float32) / 255
-    index = np.arange(first, first + len(images), dtype=np.int64)
-    removal = p.config.removal
-    imputed = rf.impute_linear(x, mask, noise=removal.noise, seed=seed, index=index, tol=removal.tolerance)
-    return np.asarray(imputed).transpose(0, 2, 3, 1) * 255
+        imputed = rf.impute_dataset(
+            data.images,
+            np.ascontiguousarray(codes),
+            [spec["cell"]["drop"]] if spec["cell"]["estimator"] == "block" else spec["drops"],
+            j,
+            noise=removal.noise,
+            seed=derive_seed(p.config.seed, "noise", spec["cell"]["trial"], split),
+            tol=removal.tolerance,
+            layout="NHWC",
+            dtype="float16",
+            progress=False,
+        )
+    return np.asarray(imputed)
 
 
 PROTOCOLS: dict[str, Protocol] = {

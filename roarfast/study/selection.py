@@ -39,10 +39,15 @@ class Selection:
             (`[D, B, H, W]`: the masks themselves).
         """
         if self.baseline == "block":
-            masks = [np.asarray(rf.block_random(size, drop, seed=self.seed, index=rows)) for drop in self.drops]
+            masks = [
+                np.asarray(rf.block_random((len(rows), *size), drop, seed=self.seed, index=rows)) for drop in self.drops
+            ]
             if self.order == "lerf":
                 # What is least relevant to a random block is nothing in particular: another block of that size.
-                masks = [np.asarray(rf.block_random(size, d, seed=self.seed ^ 1, index=rows)) for d in self.drops]
+                masks = [
+                    np.asarray(rf.block_random((len(rows), *size), d, seed=self.seed ^ 1, index=rows))
+                    for d in self.drops
+                ]
             stacked = np.stack(masks).astype(bool)
             return np.where(stacked, 0, 1).astype(np.uint8), stacked.astype(np.float32)
         processed = self.processed(maps, rows, size)
@@ -52,7 +57,7 @@ class Selection:
     def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
         """The maps after post-processing, `[B, H, W]`."""
         if self.baseline == "rand":
-            return np.asarray(rf.pixel_random(size, seed=self.seed, index=rows), np.float32)
+            return np.asarray(rf.pixel_random((len(rows), *size), seed=self.seed, index=rows), np.float32)
         from roarfast.explain.postprocess import PostProcess
 
         return np.asarray(PostProcess.parse(self.postprocess)(maps[rows[0] : rows[-1] + 1]), np.float32)

@@ -129,6 +129,7 @@ class Pipeline:
                     to_input=to_input,
                     dtype=np.dtype(explain.dtype),
                     chunk=_MAP_CHUNK,
+                    overwrite=True,  # the folder is ours: what does not fit is left from a base model that is gone
                     show_progress=False,
                     data=data.data_hash,
                 )
