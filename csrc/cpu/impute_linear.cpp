@@ -25,7 +25,8 @@ class Worker {
   Worker(const Job& job, const Plan& plan, void* memory, bool ready = false)
       : job_(job), plan_(plan), arena_(memory) {
     lay_out(&grid_, plan, &arena_);
-    buffers_.values = arena_.template take<Real>(job.w);
+    buffers_.value_stride = Rows<Real>::row_length(job.w);
+    buffers_.values = arena_.template take<Real>(Layout::kSystems * buffers_.value_stride);
     buffers_.noise = arena_.template take<float>(job.w + rf::kPhiloxRowSlack);
     state_ = arena_.template take<uint8_t>(job.h * job.w);
     if (memory && !ready) fill_constants(&grid_);
@@ -40,7 +41,7 @@ class Worker {
       set_up<Layout, kCustom>(&grid_);
     }
     Scaling scaling[Layout::kSystems];
-    read_systems<Layout, In>(job_, systems, &grid_, scaling);
+    read_systems<Layout, In>(job_, systems, &grid_, buffers_, scaling);
     V<Real> tolerance{};
     for (int lane = 0; lane < Layout::kVec; ++lane) {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
@@ -113,7 +114,7 @@ class Worker {
   const Plan& plan_;
   Arena arena_;
   Grid<Layout> grid_;
-  WriteBuffers<Real> buffers_;
+  RowBuffers<Real> buffers_;
   uint8_t* state_;  // [h, w]
   int64_t empty_[Layout::kSystems] = {}, solvable_[Layout::kSystems] = {};
 };

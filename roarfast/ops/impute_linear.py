@@ -25,7 +25,7 @@ class ImputeInfo(NamedTuple):
     Attributes:
         iterations: int32, cycles of the solver, the most over channels; 0 where there was nothing to solve.
         residual: float64, the last correction relative to the range of the known pixels, the largest over channels.
-            It bounds the error from above: the correction is added before the solver stops.
+            The correction is added before the solver stops, so the error is smaller still.
         converged: bool, whether `tol` was reached in every channel.
         empty: int64, removed pixels that no known pixel determines; they got `empty_value`.
     """

@@ -49,22 +49,53 @@ struct Scaling {
   bool finite;
 };
 
-// Copies one row of a channel into a lane of the solver's row.
-template <typename Layout, typename In>
-void read_row(const Job& job, System s, int lane, int64_t y, typename Layout::Real* row) {
-  using Real = typename Layout::Real;
-  const int64_t step = job.pixel_stride();
-  const In* in = static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * job.w * step;
+// One row of a channel in the solver's precision.
+template <typename Real, typename In>
+void read_row(const Job& job, System s, int64_t y, Real* __restrict__ row) {
+  const int64_t step = job.pixel_stride(), w = job.w;
+  const In* __restrict__ in = static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * w * step;
   if (step == 1) {
-    for (int64_t x = 0; x < job.w; ++x) row[Layout::index(x, lane)] = static_cast<Real>(rf::load(in[x]));
+    for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x]));
   } else {
-    for (int64_t x = 0; x < job.w; ++x) row[Layout::index(x, lane)] = static_cast<Real>(rf::load(in[x * step]));
+    for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x * step]));
   }
 }
 
+// Between rows of systems one after the other, lane_rows [kVec, lane_stride], and a row of one system per lane. The
+// last, partial block moves what lies in the padding too.
+template <typename Real>
+void interleave(const Real* lane_rows, int64_t lane_stride, int64_t w, Real* row) {
+  constexpr int kVec = VecOf<Real>::kLanes;
+  for (int64_t x = 0; x < w; x += kVec) {
+    V<Real> v[kVec];
+    for (int lane = 0; lane < kVec; ++lane) v[lane] = load(lane_rows + lane * lane_stride + x);
+    transpose(v);
+    for (int k = 0; k < kVec && x + k < w; ++k) store<Real>(row + (x + k) * kVec, v[k]);
+  }
+}
+template <typename Real>
+void separate(const Real* row, int64_t w, Real* lane_rows, int64_t lane_stride) {
+  constexpr int kVec = VecOf<Real>::kLanes;
+  for (int64_t x = 0; x < w; x += kVec) {
+    V<Real> v[kVec] = {};
+    for (int k = 0; k < kVec && x + k < w; ++k) v[k] = load(row + (x + k) * kVec);
+    transpose(v);
+    for (int lane = 0; lane < kVec; ++lane) store<Real>(lane_rows + lane * lane_stride + x, v[lane]);
+  }
+}
+
+// Row buffers of read_systems and write_systems.
+template <typename Real>
+struct RowBuffers {
+  Real* values;         // [kSystems, value_stride]
+  int64_t value_stride;
+  float* noise;  // [w + kPhiloxRowSlack]
+};
+
 // Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of the known).
 template <typename Layout, typename In>
-void read_systems(const Job& job, const System* systems, Grid<Layout>* grid, Scaling* scaling) {
+void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
+                  const RowBuffers<typename Layout::Real>& buffers, Scaling* scaling) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
@@ -74,8 +105,14 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid, Sca
   double sum[kVec] = {}, count[kVec] = {};
   for (int64_t y = 0; y < f.h; ++y) {
     Real* u = f.row(f.u, y);
-    for (int lane = 0; lane < Layout::kSystems; ++lane) {
-      if (systems[lane].image >= 0) read_row<Layout, In>(job, systems[lane], lane, y, u);
+    if constexpr (Layout::kIsLanes) {
+      for (int lane = 0; lane < Layout::kSystems; ++lane) {
+        if (systems[lane].image < 0) continue;
+        read_row<Real, In>(job, systems[lane], y, buffers.values + lane * buffers.value_stride);
+      }
+      interleave(buffers.values, buffers.value_stride, f.w, u);
+    } else {
+      read_row<Real, In>(job, systems[0], y, u);
     }
     V<Real> row_sum{}, row_count{};
     const int8_t* removed = f.removed + y * f.stride;
@@ -131,13 +168,6 @@ RF_INLINE Out to_output(Real v) {
   }
 }
 
-// Row buffers of write_systems.
-template <typename Real>
-struct WriteBuffers {
-  Real* values;  // [w]
-  float* noise;  // [w + kPhiloxRowSlack]
-};
-
 // out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for dense pixels, so
 // that they vectorise.
 template <typename In, typename Out, typename Real>
@@ -188,7 +218,7 @@ void write_row(const Job& job, System s, int64_t y, const Real* values, float* n
 // maximum principle holds), the others the empty value; noise on all removed ones.
 template <typename Layout, typename In, typename Out>
 void write_systems(const Job& job, const System* systems, const Scaling* scaling, Grid<Layout>* grid,
-                   const WriteBuffers<typename Layout::Real>& buffers) {
+                   const RowBuffers<typename Layout::Real>& buffers) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
@@ -207,13 +237,10 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
       const V<Real> v = vmin<Real>(vmax<Real>(load(u + i) * unscale + shift, low), high);
       store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
     }
+    if constexpr (Layout::kIsLanes) separate(u, f.w, buffers.values, buffers.value_stride);
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
-      const Real* values = u;
-      if constexpr (Layout::kIsLanes) {
-        for (int64_t x = 0; x < f.w; ++x) buffers.values[x] = u[Layout::index(x, lane)];
-        values = buffers.values;
-      }
+      const Real* values = Layout::kIsLanes ? buffers.values + lane * buffers.value_stride : u;
       write_row<In, Out, Real>(job, systems[lane], y, values, buffers.noise);
     }
     // The padding must be zero again for the next system.

@@ -182,5 +182,34 @@ struct Lanes {
   static RF_INLINE V<R> min(V<R> v) { return v; }
 };
 
+// Rows become columns: v[i][k] <-> v[k][i].
+RF_INLINE void transpose(V<float> v[8]) {
+  V<float> t[8], s[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = __builtin_shuffle(v[i], v[i + 1], M<float>{0, 8, 1, 9, 4, 12, 5, 13});
+    t[i + 1] = __builtin_shuffle(v[i], v[i + 1], M<float>{2, 10, 3, 11, 6, 14, 7, 15});
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int k = 0; k < 2; ++k) {
+      s[i + 2 * k] = __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{0, 1, 8, 9, 4, 5, 12, 13});
+      s[i + 2 * k + 1] = __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{2, 3, 10, 11, 6, 7, 14, 15});
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = __builtin_shuffle(s[i], s[i + 4], M<float>{0, 1, 2, 3, 8, 9, 10, 11});
+    v[i + 4] = __builtin_shuffle(s[i], s[i + 4], M<float>{4, 5, 6, 7, 12, 13, 14, 15});
+  }
+}
+RF_INLINE void transpose(V<double> v[4]) {
+  const V<double> a = __builtin_shuffle(v[0], v[1], M<double>{0, 4, 2, 6});
+  const V<double> b = __builtin_shuffle(v[0], v[1], M<double>{1, 5, 3, 7});
+  const V<double> c = __builtin_shuffle(v[2], v[3], M<double>{0, 4, 2, 6});
+  const V<double> d = __builtin_shuffle(v[2], v[3], M<double>{1, 5, 3, 7});
+  v[0] = __builtin_shuffle(a, c, M<double>{0, 1, 4, 5});
+  v[1] = __builtin_shuffle(b, d, M<double>{0, 1, 4, 5});
+  v[2] = __builtin_shuffle(a, c, M<double>{2, 3, 6, 7});
+  v[3] = __builtin_shuffle(b, d, M<double>{2, 3, 6, 7});
+}
+
 }  // namespace impute
 }  // namespace rf
