@@ -36,7 +36,9 @@ def cases(quick: bool) -> Iterator[Case]:
         ours=lambda: _scaled(explainer(x)),
         rivals={"captum": lambda: _scaled(_captum(model, x))},
         floors={} if quick else {"captum": 2.0},
-        rtol=1e-3,  # captum's variance is a difference of two sums
+        # A ReLU whose input is zero but for rounding falls on either side: a few pixels of ig differ by half a percent,
+        # as much as each of us differs from float64 there. All else agrees to 1e-6.
+        rtol=0.02,
     )
 
 
