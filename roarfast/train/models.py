@@ -39,7 +39,7 @@ class ConvNet(nn.Module):
 
     Widths 16/48/96/192 put about the same number of multiplications into each of the last three blocks; the first, at
     full resolution and bound by memory, is kept thin. Pooling comes right after the convolution, so that normalisation
-    and ReLU see a quarter of the pixels: a fifth less time per step on a CPU.
+    and ReLU see a quarter of the pixels.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Recipe:
         ghost_batch: normalise in groups of this many samples; None: per process.
         clip_norm: scale gradients down to this norm; None: never.
         precision: `"auto"` is bfloat16 (or float16) autocast on CUDA and float32 on a CPU.
-        channels_last: memory order of images and weights; the faster one on GPUs, and by a quarter on CPUs.
+        channels_last: memory order of images and weights; False keeps planes.
         compile: run the model through `torch.compile`.
         pretrained: starts from weights given by the user (`build_model(..., weights=...)`).
         eval_batch_size: samples per evaluation step.
