@@ -106,7 +106,7 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
         arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
         if data.name == "shapes" and data.classes and size:
-            arguments["n"] = size * 10  # enough of any class; the generator is quick
+            arguments["n"] = -(-size // (10 * len(data.classes))) * 100  # every 100 images have 10 of each class
         if not data.has_files:
             arguments |= {"root": data.root, "download": data.download}
         which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"

@@ -75,8 +75,8 @@ _DEMO = (
 [data]
 name = "shapes"       # generated, nothing to download
 classes = ["disk", "ring", "bar", "plus"]  # four of its ten classes: learnt in seconds
-train_size = 2500
-test_size = 1000
+train_size = 2000
+test_size = 500
 
 [model]
 name = "convnet"
@@ -84,7 +84,7 @@ options = { widths = [8, 24, 48, 96] }
 
 [train]
 recipe = "quick"      # every field of the recipe can be overridden here
-epochs = 12
+epochs = 10
 batch_size = 50
 lr = 0.03
 pad = 0
