@@ -1,5 +1,6 @@
-// Standard normals keyed by (seed, sample, draw, feature). Work is cut into runs of blocks of one sample; within
-// a run, kLanes blocks go through Philox and Box-Muller together, so that the compiler vectorises both.
+// Standard normals keyed by (seed, sample, draw, feature). Work is cut into runs of blocks of one
+// sample; within a run, kLanes blocks go through Philox and Box-Muller together, so that the
+// compiler vectorises both.
 #include "common/philox_normal.h"
 
 #include <algorithm>
@@ -11,10 +12,12 @@
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int64_t kRunBlocks = 1024;  // 4096 normals: about 20 us, far above the cost of handing out a run
+constexpr int64_t kRunBlocks =
+    1024;  // 4096 normals: about 20 us, far above the cost of handing out a run
 
 // The 4 * kLanes normals of the blocks first, first + 1, ...
-void lane_normals(uint64_t seed, int64_t sample, int64_t first, rf::PhiloxDomain domain, float* out) {
+void lane_normals(uint64_t seed, int64_t sample, int64_t first, rf::PhiloxDomain domain,
+                  float* out) {
   uint32_t words[4][kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
     const rf::Philox4 block = rf::philox_block(seed, sample, first + lane, domain);
@@ -37,8 +40,8 @@ void lane_normals(uint64_t seed, int64_t sample, int64_t first, rf::PhiloxDomain
 
 }  // namespace
 
-extern "C" rf_status rf_philox_normal(const int64_t* index, float* out, int64_t n, int64_t features, int64_t seed,
-                                      int64_t draw, int64_t domain, rf_stream) {
+extern "C" rf_status rf_philox_normal(const int64_t* index, float* out, int64_t n, int64_t features,
+                                      int64_t seed, int64_t draw, int64_t domain, rf_stream) {
   const rf_status status = rf::check_philox_normal(index, out, n, features, draw, domain);
   if (status != RF_OK || n == 0 || features == 0) return status;
   const int64_t blocks = rf::normal_blocks(features), runs = (blocks + kRunBlocks - 1) / kRunBlocks;
@@ -52,7 +55,8 @@ extern "C" rf_status rf_philox_normal(const int64_t* index, float* out, int64_t 
       for (int64_t block = start; block < stop; block += kLanes) {
         float normals[4 * kLanes];
         lane_normals(key, index[i], draw * blocks + block, where, normals);
-        const int64_t first = 4 * block, last = std::min(features, std::min(4 * stop, first + 4 * kLanes));
+        const int64_t first = 4 * block,
+                      last = std::min(features, std::min(4 * stop, first + 4 * kLanes));
         std::memcpy(row + first, normals, static_cast<size_t>(last - first) * sizeof(float));
       }
     }

@@ -27,8 +27,8 @@ def strip_command(
     postprocess: Annotated[str, typer.Option(help="Post-processings, separated by spaces.")] = " ".join(
         PAPER_POSTPROCESS
     ),
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the brief training.")] = 3,
-    train_images: Annotated[int, typer.Option(min=1, help="Images of the brief training.")] = 3000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the brief training.")] = 12,
+    train_images: Annotated[int, typer.Option(min=1, help="Images of the brief training.")] = 2500,
     paper: Annotated[bool, typer.Option("--paper", help="Use the conventions of the seed paper's code.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of training, noise and random maps.")] = 0,
 ) -> None:
