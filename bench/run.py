@@ -11,7 +11,7 @@ import json
 import math
 from typing import Any
 
-from _common import HERE, discover, environment, measure, set_threads
+from _common import CLOCKS, HERE, discover, environment, measure, set_threads
 
 import roarfast as rf
 
@@ -34,6 +34,9 @@ def main() -> None:
     parser.add_argument("--only", action="append", metavar="OP", help="measure this op only (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="small cases: seconds instead of minutes; no floors")
     parser.add_argument("--threads", type=int, default=rf.get_num_threads(), help="threads for everybody")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="cpu: for busy machines; implies one thread for everybody"
+    )
     parser.add_argument("--seconds", type=float, default=1.0, help="time per rival and case")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a floor is not reached")
     parser.add_argument(
@@ -45,14 +48,16 @@ def main() -> None:
     if args.save_baseline and not args.quick:
         parser.error("--save-baseline needs --quick: the regression test runs the quick cases")
 
+    if args.save_baseline or args.clock == "cpu":
+        args.clock, args.threads = "cpu", 1
     set_threads(args.threads)
-    about = environment(args.threads)
+    about = environment(args.threads, args.clock)
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    print(f"{about['cpu']}, {args.threads} threads, {about['backend']}\n{versions}")
+    print(f"{about['cpu']}, {args.threads} threads, {args.clock} time, {about['backend']}\n{versions}")
     rows: list[dict[str, Any]] = []
     for cases in discover(args.only).values():
         for case in cases(args.quick):
-            for row in measure(case, args.seconds):
+            for row in measure(case, args.seconds, args.clock):
                 _print_row(row, rows[-1] if rows else {})
                 rows.append(row)
 
