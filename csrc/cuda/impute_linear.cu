@@ -7,7 +7,7 @@
 
 #include "common/launch.h"
 #include "common/philox.h"
-#include "cuda/impute_linear/cg.cuh"
+#include "cuda/impute_linear/cg.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // docs/imputation.md.
 #pragma once
 
-#include "cuda/impute_linear/block.cuh"
+#include "cuda/impute_linear/block.h"
 
 namespace rf {
 namespace impute {

@@ -1,7 +1,7 @@
 // Conjugate gradients of one system, by one block; and the pixels that no known pixel determines.
 #pragma once
 
-#include "cuda/impute_linear/vcycle.cuh"
+#include "cuda/impute_linear/vcycle.h"
 
 namespace rf {
 namespace impute {
