@@ -59,7 +59,9 @@ def main() -> None:
         for i in range(args.peer):
             road_way(photos[i].transpose(2, 0, 1), codes[i] <= j)
         peer += (time.perf_counter() - start) / args.peer * n
-    print(f"ROAD's way: {peer:.0f} s ({peer / 3600:.2f} h), extrapolated from {args.peer} photos per rate; x{peer / ours:.0f}")
+    print(
+        f"ROAD's way: {peer:.0f} s ({peer / 3600:.2f} h), extrapolated from {args.peer} photos per rate; x{peer / ours:.0f}"
+    )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def _assemble(x: np.ndarray, mask: np.ndarray) -> tuple[sparse.csc_matrix, np.nd
     return matrix, right
 
 
-def _filled(x: np.ndarray, mask: np.ndarray, solve: Callable[[sparse.csc_matrix, np.ndarray], np.ndarray]) -> np.ndarray:
+def _filled(
+    x: np.ndarray, mask: np.ndarray, solve: Callable[[sparse.csc_matrix, np.ndarray], np.ndarray]
+) -> np.ndarray:
     out = x.astype(np.float32)
     out[:, mask] = solve(*_assemble(x, mask)).T
     return out

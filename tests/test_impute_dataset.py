@@ -20,7 +20,9 @@ def dataset(rng, layout="NCHW"):
 @pytest.mark.parametrize("keep", [False, True])
 def test_equals_impute_linear_image_by_image(rng, layout, dtype, keep):
     images, codes = dataset(rng, layout)
-    out = rf.impute_dataset(images, codes, DROPS, layout=layout, dtype=dtype, keep=keep, seed=3, chunk=3, progress=False)
+    out = rf.impute_dataset(
+        images, codes, DROPS, layout=layout, dtype=dtype, keep=keep, seed=3, chunk=3, progress=False
+    )
     assert out.shape == (3, *images.shape) and out.dtype == dtype
     for j in range(3):
         mask = codes > j if keep else codes <= j

@@ -1,9 +1,10 @@
-// What CPU and CUDA share about the linear imputation: the hierarchy of grids, the neighbour weights, and the
-// constants of the preconditioner. Method: docs/imputation.md.
+// What CPU and CUDA share about the linear imputation: the hierarchy of grids, the neighbour
+// weights, and the constants of the preconditioner. Method: docs/imputation.md.
 //
-// Weights are scaled so that an inner pixel's eight sum to 12; the default ones then are 2 (edge) and 1
-// (diagonal). A level's equations are  (W + E) e = r  with W the graph Laplacian of the constant stencil over
-// the unknown cells and E a field that stands for what the known pixels hold in place.
+// Weights are scaled so that an inner pixel's eight sum to 12; the default ones then are 2 (edge)
+// and 1 (diagonal). A level's equations are  (W + E) e = r  with W the graph Laplacian of the
+// constant stencil over the unknown cells and E a field that stands for what the known pixels hold
+// in place.
 #pragma once
 
 #include <cmath>
@@ -19,13 +20,15 @@ constexpr int kMaxLevels = 32;  // sides up to 2^31
 // Anchoring of coarse cells, tuned over masks of all kinds: see docs/imputation.md.
 constexpr double kAnchorSaturation = 18.0;
 constexpr double kAnchorKnown = 4.0;
-// If every unknown pixel has at least this share of known neighbours, smoothing alone converges fast.
+// If every unknown pixel has at least this share of known neighbours, smoothing alone converges
+// fast.
 constexpr double kKnownShareWithoutCoarse = 0.25;
-// Solving in float32 keeps the promised error down to this tolerance; below it the solver works in double.
+// Solving in float32 keeps the promised error down to this tolerance; below it the solver works in
+// double.
 constexpr double kFloatTolerance = 5e-6;
 
-// Point-symmetric neighbour weights: edge_x left and right, edge_y above and below, diag_main on the
-// upper-left to lower-right diagonal, diag_anti on the other.
+// Point-symmetric neighbour weights: edge_x left and right, edge_y above and below, diag_main on
+// the upper-left to lower-right diagonal, diag_anti on the other.
 struct Weights {
   double edge_x = 2, edge_y = 2, diag_main = 1, diag_anti = 1;
 };
@@ -37,26 +40,29 @@ struct GridSize {
 struct Plan {
   int levels;
   GridSize size[kMaxLevels];
-  // Weights of each level. Halving both sides keeps them; once one side is 1 the other shrinks alone, and
-  // the conductance along it halves each time.
+  // Weights of each level. Halving both sides keeps them; once one side is 1 the other shrinks
+  // alone, and the conductance along it halves each time.
   Weights weights[kMaxLevels];
-  // For the constant stencil instead: the factor between the equations of a level and the next coarser one.
+  // For the constant stencil instead: the factor between the equations of a level and the next
+  // coarser one.
   double restrict_scale[kMaxLevels];
   double saturation[kMaxLevels];  // kAnchorSaturation in the units of the level's weights
-  bool custom;        // not the default weights
-  double centre;      // 1 / omega - 1 of the damped Jacobi smoother; 0 for the default weights
-  bool connected;     // every pixel can reach every other one
-  bool in_double;     // directions decouple: float32 would lose too many digits
+  bool custom;                    // not the default weights
+  double centre;   // 1 / omega - 1 of the damped Jacobi smoother; 0 for the default weights
+  bool connected;  // every pixel can reach every other one
+  bool in_double;  // directions decouple: float32 would lose too many digits
   double tolerance_factor;  // below 1 where corrections say less about the error
 };
 
 inline bool is_default(const Weights& w) {
-  return w.edge_x == w.edge_y && w.diag_main == w.diag_anti && w.edge_x == 2 * w.diag_main && w.diag_main > 0;
+  return w.edge_x == w.edge_y && w.diag_main == w.diag_anti && w.edge_x == 2 * w.diag_main &&
+         w.diag_main > 0;
 }
 
-// Damping of the Jacobi smoother from the symbol s of D^-1 O on frequencies that a coarse grid cannot see:
-// omega = 2 / (2 - s_min - s_max), kept below 1.8 / (1 - s_min) where directions decouple. Default: 1.
-// A line of pixels (one edge weight only is left) has no frequencies across it.
+// Damping of the Jacobi smoother from the symbol s of D^-1 O on frequencies that a coarse grid
+// cannot see: omega = 2 / (2 - s_min - s_max), kept below 1.8 / (1 - s_min) where directions
+// decouple. Default: 1. A line of pixels (one edge weight only is left) has no frequencies across
+// it.
 inline double jacobi_damping(const Weights& w, bool line) {
   if (line) return 2.0 / 3;
   constexpr int kSamples = 32;
@@ -67,8 +73,9 @@ inline double jacobi_damping(const Weights& w, bool line) {
     for (int j = -kSamples; j <= kSamples; ++j) {
       if (2 * i < kSamples && 2 * (j < 0 ? -j : j) < kSamples) continue;
       const double x = kPi * i / kSamples, y = kPi * j / kSamples;
-      const double s = (w.edge_x * std::cos(x) + w.edge_y * std::cos(y) + w.diag_main * std::cos(x + y) +
-                        w.diag_anti * std::cos(x - y)) / sum;
+      const double s = (w.edge_x * std::cos(x) + w.edge_y * std::cos(y) +
+                        w.diag_main * std::cos(x + y) + w.diag_anti * std::cos(x - y)) /
+                       sum;
       lowest = s < lowest ? s : lowest;
       highest = s > highest ? s : highest;
     }
@@ -91,11 +98,15 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   const bool line = h == 1 || w == 1;
   plan.custom = !is_default(raw) || line;
   if (!plan.custom) base = Weights{};
-  if (line) base = h == 1 ? Weights{weights[3] > 0 ? 6.0 : 0.0, 0, 0, 0} : Weights{0, weights[1] > 0 ? 6.0 : 0.0, 0, 0};
+  if (line)
+    base = h == 1 ? Weights{weights[3] > 0 ? 6.0 : 0.0, 0, 0, 0}
+                  : Weights{0, weights[1] > 0 ? 6.0 : 0.0, 0, 0};
   plan.centre = plan.custom ? 1 / jacobi_damping(base, line) - 1 : 0;
-  plan.in_double = line || base.edge_x != base.edge_y || base.diag_main != base.diag_anti || base.edge_x == 0;
+  plan.in_double =
+      line || base.edge_x != base.edge_y || base.diag_main != base.diag_anti || base.edge_x == 0;
   plan.tolerance_factor = plan.in_double ? 0.1 : 1;
-  const bool x = base.edge_x > 0, y = base.edge_y > 0, diagonal = base.diag_main > 0 || base.diag_anti > 0;
+  const bool x = base.edge_x > 0, y = base.edge_y > 0,
+             diagonal = base.diag_main > 0 || base.diag_anti > 0;
   plan.connected = w == 1 ? (h == 1 || y) : h == 1 ? x : (x && y) || ((x || y) && diagonal);
 
   plan.saturation[0] = kAnchorSaturation;
@@ -130,10 +141,13 @@ inline Plan make_plan(int64_t h, int64_t w, const double weights[4]) {
   return plan;
 }
 
-inline bool needs_double(const Plan& plan, double tol) { return plan.in_double || tol < kFloatTolerance; }
+inline bool needs_double(const Plan& plan, double tol) {
+  return plan.in_double || tol < kFloatTolerance;
+}
 
-// Smallest eigenvalue of the preconditioned matrix, from the steps of the conjugate gradients: the smallest
-// singular value of their bidiagonal Lanczos factor, followed by incremental condition estimation.
+// Smallest eigenvalue of the preconditioned matrix, from the steps of the conjugate gradients: the
+// smallest singular value of their bidiagonal Lanczos factor, followed by incremental condition
+// estimation.
 template <typename Real>
 struct SmallestEigenvalue {
   Real norm2 = 0;  // estimate of 1 / eigenvalue
@@ -161,8 +175,8 @@ struct SmallestEigenvalue {
     previous_alpha = alpha;
   }
 
-  // How large the last correction z may be, in units of the tolerance. The error that adding z leaves is about
-  // (1 - lambda) / lambda |z|; half the tolerance is kept in reserve.
+  // How large the last correction z may be, in units of the tolerance. The error that adding z
+  // leaves is about (1 - lambda) / lambda |z|; half the tolerance is kept in reserve.
   RF_HD Real stop_factor() const {
     const Real lambda = norm2 > 0 ? 1 / norm2 : 1;
     const Real bound = lambda < 1 ? Real(0.5) * lambda / (1 - lambda) : Real(0.5);
@@ -172,7 +186,8 @@ struct SmallestEigenvalue {
 
 inline rf_status check_arguments(int64_t n, int64_t c, int64_t h, int64_t w, int64_t mask_count,
                                  const double weights[4], double tol, int64_t max_iter) {
-  if (n < 0 || c < 0 || h < 0 || w < 0) return fail(RF_INVALID_ARGUMENT, "impute_linear: sizes must be >= 0");
+  if (n < 0 || c < 0 || h < 0 || w < 0)
+    return fail(RF_INVALID_ARGUMENT, "impute_linear: sizes must be >= 0");
   if (mask_count != 1 && mask_count != n) {
     return fail(RF_INVALID_ARGUMENT, "impute_linear: mask_count must be 1 or n = %lld, got %lld",
                 static_cast<long long>(n), static_cast<long long>(mask_count));
@@ -187,12 +202,14 @@ inline rf_status check_arguments(int64_t n, int64_t c, int64_t h, int64_t w, int
   }
   if (!(tol > 0)) return fail(RF_INVALID_ARGUMENT, "impute_linear: tol must be > 0, got %g", tol);
   if (max_iter < 1 || max_iter > (1 << 30)) {
-    return fail(RF_INVALID_ARGUMENT, "impute_linear: max_iter must be >= 1, got %lld", static_cast<long long>(max_iter));
+    return fail(RF_INVALID_ARGUMENT, "impute_linear: max_iter must be >= 1, got %lld",
+                static_cast<long long>(max_iter));
   }
   return RF_OK;
 }
 
-// f(type_tag<In>, type_tag<Out>) for the pairs that exist: float types to themselves, uint8 to uint8, float16, float32.
+// f(type_tag<In>, type_tag<Out>) for the pairs that exist: float types to themselves, uint8 to
+// uint8, float16, float32.
 template <typename F>
 void dispatch_pair(rf_dtype in, rf_dtype out, F&& f) {
   if (in == RF_UINT8) {
@@ -205,8 +222,8 @@ void dispatch_pair(rf_dtype in, rf_dtype out, F&& f) {
 }
 
 inline rf_status fail_pair(rf_dtype in, rf_dtype out) {
-  return fail(RF_UNSUPPORTED_DTYPE, "impute_linear has no kernel from dtype code %d to %d", static_cast<int>(in),
-              static_cast<int>(out));
+  return fail(RF_UNSUPPORTED_DTYPE, "impute_linear has no kernel from dtype code %d to %d",
+              static_cast<int>(in), static_cast<int>(out));
 }
 
 }  // namespace impute

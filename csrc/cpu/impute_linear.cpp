@@ -1,6 +1,7 @@
-// ROAD's noisy linear imputation: removed pixels become the weighted mean of their neighbours, all at once, by
-// multigrid-preconditioned conjugate gradients. Method and accuracy: docs/imputation.md.
-// Work is handed out by image (set-up shared by its channels), or by system when there are few images.
+// ROAD's noisy linear imputation: removed pixels become the weighted mean of their neighbours, all
+// at once, by multigrid-preconditioned conjugate gradients. Method and accuracy:
+// docs/imputation.md. Work is handed out by image (set-up shared by its channels), or by system
+// when there are few images.
 #include <algorithm>
 
 #include "common/parallel.h"
@@ -47,7 +48,8 @@ class Worker {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
       tolerance[lane] = static_cast<Real>(plan_.tolerance_factor * job_.tol * s.range * s.scale);
     }
-    const Outcome<Layout> outcome = Solver<Layout, kCustom>(&grid_).run(tolerance, static_cast<int>(job_.max_iter));
+    const Outcome<Layout> outcome =
+        Solver<Layout, kCustom>(&grid_).run(tolerance, static_cast<int>(job_.max_iter));
     write_systems<Layout, In, Out>(job_, systems, scaling, &grid_, buffers_);
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
@@ -57,7 +59,7 @@ class Worker {
       const bool trivial = !(span > 0) || solvable_[lane] == 0;
       job_.iterations[k] = trivial ? 0 : static_cast<int32_t>(outcome.iterations[lane]);
       job_.residual[k] = trivial ? 0 : outcome.last_correction[lane] / span;
-      job_.status[k] = !s.finite                               ? RF_IMPUTE_NON_FINITE
+      job_.status[k] = !s.finite                                 ? RF_IMPUTE_NON_FINITE
                        : trivial || outcome.converged[lane] != 0 ? RF_IMPUTE_CONVERGED
                                                                  : RF_IMPUTE_NOT_CONVERGED;
       job_.empty[systems[lane].image] = empty_[lane];
@@ -90,7 +92,7 @@ class Worker {
       }
       const uint8_t *m = used ? mask + y * f.w : nullptr, *s_row = state_ + y * f.w;
       const auto fill = [&](auto removed_at, auto solve_at) {
-        int8_t *__restrict__ r = removed_row, *__restrict__ u = unknown_row;
+        int8_t* __restrict__ r = removed_row, * __restrict__ u = unknown_row;
         for (int64_t x = 0; x < f.w; ++x) {
           r[Layout::index(x, lane)] = static_cast<int8_t>(-removed_at(x));
           u[Layout::index(x, lane)] = static_cast<int8_t>(-solve_at(x));
@@ -138,21 +140,21 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
   memset(ready, 0, static_cast<size_t>(threads));
   rf::parallel_for(groups, std::max<int64_t>(1, groups / (16 * threads)),
                    [&](int64_t begin, int64_t end, int thread) {
-    Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
-    ready[thread] = 1;
-    for (int64_t group = begin; group < end; ++group) {
-      System systems[kSystems];
-      for (int64_t channel = 0; channel < (by_image ? job.c : 1); ++channel) {
-        for (int64_t lane = 0; lane < kSystems; ++lane) {
-          const int64_t k = group * kSystems + lane;
-          systems[lane] = k >= count ? System{-1, 0}
-                          : by_image ? System{k, channel}
-                                     : System{k / job.c, k % job.c};
-        }
-        worker.template solve<In, Out, kCustom>(systems, channel > 0);
-      }
-    }
-  });
+                     Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
+                     ready[thread] = 1;
+                     for (int64_t group = begin; group < end; ++group) {
+                       System systems[kSystems];
+                       for (int64_t channel = 0; channel < (by_image ? job.c : 1); ++channel) {
+                         for (int64_t lane = 0; lane < kSystems; ++lane) {
+                           const int64_t k = group * kSystems + lane;
+                           systems[lane] = k >= count ? System{-1, 0}
+                                           : by_image ? System{k, channel}
+                                                      : System{k / job.c, k % job.c};
+                         }
+                         worker.template solve<In, Out, kCustom>(systems, channel > 0);
+                       }
+                     }
+                   });
 }
 
 template <typename In, typename Out>
@@ -168,44 +170,69 @@ void run_types(const Job& job, const Plan& plan, void* workspace) {
   };
   const bool in_double = std::is_same_v<In, double> || needs_double(plan, job.tol);
   if (in_double) {
-    plan.custom ? run(rf::type_tag<double>{}, std::true_type{}) : run(rf::type_tag<double>{}, std::false_type{});
+    plan.custom ? run(rf::type_tag<double>{}, std::true_type{})
+                : run(rf::type_tag<double>{}, std::false_type{});
   } else if constexpr (!std::is_same_v<In, double>) {
-    plan.custom ? run(rf::type_tag<float>{}, std::true_type{}) : run(rf::type_tag<float>{}, std::false_type{});
+    plan.custom ? run(rf::type_tag<float>{}, std::true_type{})
+                : run(rf::type_tag<float>{}, std::false_type{});
   }
 }
 
 }  // namespace
 
-extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w,
-                                                    double weight_main, double weight_y, double weight_anti,
-                                                    double weight_x, double tol) {
+extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h,
+                                                    int64_t w, double weight_main, double weight_y,
+                                                    double weight_anti, double weight_x,
+                                                    double tol) {
   if (n <= 0 || c <= 0 || h <= 0 || w <= 0) return 0;
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const Plan plan = make_plan(h, w, weights);
   Job job{};
   job.h = h, job.w = w;
-  const bool lanes = h * w <= kLanesMaxPixels, in_double = dtype == RF_FLOAT64 || needs_double(plan, tol);
-  const int64_t bytes = in_double ? (lanes ? thread_bytes<Lanes<double>>(job, plan) : thread_bytes<Rows<double>>(job, plan))
-                                  : (lanes ? thread_bytes<Lanes<float>>(job, plan) : thread_bytes<Rows<float>>(job, plan));
+  const bool lanes = h * w <= kLanesMaxPixels,
+             in_double = dtype == RF_FLOAT64 || needs_double(plan, tol);
+  const int64_t bytes =
+      in_double
+          ? (lanes ? thread_bytes<Lanes<double>>(job, plan) : thread_bytes<Rows<double>>(job, plan))
+          : (lanes ? thread_bytes<Lanes<float>>(job, plan) : thread_bytes<Rows<float>>(job, plan));
   return rf_get_num_threads() * (bytes + 1) + 64;
 }
 
-extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dtype in_dtype,
-                                      rf_dtype out_dtype, int64_t n, int64_t c, int64_t h, int64_t w,
-                                      int channels_last, int64_t mask_count, double weight_main,
-                                      double weight_y, double weight_anti, double weight_x, double tol,
-                                      int64_t max_iter, double empty_value, double noise,
-                                      rf_impute_noise noise_kind, uint64_t seed, const int64_t* index,
-                                      int32_t* iterations, double* residual, int32_t* status,
-                                      int64_t* empty, void* workspace, rf_stream) {
+extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out,
+                                      rf_dtype in_dtype, rf_dtype out_dtype, int64_t n, int64_t c,
+                                      int64_t h, int64_t w, int channels_last, int64_t mask_count,
+                                      double weight_main, double weight_y, double weight_anti,
+                                      double weight_x, double tol, int64_t max_iter,
+                                      double empty_value, double noise, rf_impute_noise noise_kind,
+                                      uint64_t seed, const int64_t* index, int32_t* iterations,
+                                      double* residual, int32_t* status, int64_t* empty,
+                                      void* workspace, rf_stream) {
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
   if (ok != RF_OK || n * c * h * w == 0) return ok;
   const Plan plan = make_plan(h, w, weights);
-  const Job job{x,   mask, out,         in_dtype, out_dtype, n,        c,   h,
-                w,   channels_last != 0, mask_count == 1 ? 0 : h * w,  tol, empty_value,
-                noise, max_iter, noise_kind == RF_IMPUTE_GAUSSIAN, seed, index,
-                iterations, residual, status, empty};
+  const Job job{x,
+                mask,
+                out,
+                in_dtype,
+                out_dtype,
+                n,
+                c,
+                h,
+                w,
+                channels_last != 0,
+                mask_count == 1 ? 0 : h * w,
+                tol,
+                empty_value,
+                noise,
+                max_iter,
+                noise_kind == RF_IMPUTE_GAUSSIAN,
+                seed,
+                index,
+                iterations,
+                residual,
+                status,
+                empty};
   bool known = false;
   dispatch_pair(in_dtype, out_dtype, [&](auto in, auto o) {
     known = true;

@@ -1,5 +1,5 @@
-// Runs of consecutive Philox features, many blocks at a time so that the compiler vectorises over blocks.
-// Bit for bit the numbers of philox_normal / uniform_from_word(philox_word(...)).
+// Runs of consecutive Philox features, many blocks at a time so that the compiler vectorises over
+// blocks. Bit for bit the numbers of philox_normal / uniform_from_word(philox_word(...)).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace rf {
 
 constexpr int64_t kPhiloxRowSlack = 68;  // extra floats that the buffer of philox_row needs
 
-// Standard normals (or uniforms) of features [first, first + count) start at the returned pointer into `buffer`,
-// which has room for count + kPhiloxRowSlack floats.
+// Standard normals (or uniforms) of features [first, first + count) start at the returned pointer
+// into `buffer`, which has room for count + kPhiloxRowSlack floats.
 inline const float* philox_row(uint64_t seed, int64_t sample, int64_t first, int64_t count,
                                PhiloxDomain domain, bool normal, float* buffer) {
   constexpr int kBatch = 16;

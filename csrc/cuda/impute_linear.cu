@@ -1,13 +1,13 @@
-// ROAD's noisy linear imputation on the GPU: one block per system (image and channel), which reads its image,
-// solves by multigrid-preconditioned conjugate gradients and writes the result, all in one kernel. Blocks take
-// system after system, so that scratch memory is per resident block. Levels that fit live in shared memory
-// (a 32 x 32 image wholly), the others in the workspace. Leaving early is uniform over the block.
-#include "common/launch.h"
-
+// ROAD's noisy linear imputation on the GPU: one block per system (image and channel), which reads
+// its image, solves by multigrid-preconditioned conjugate gradients and writes the result, all in
+// one kernel. Blocks take system after system, so that scratch memory is per resident block. Levels
+// that fit live in shared memory (a 32 x 32 image wholly), the others in the workspace. Leaving
+// early is uniform over the block.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "common/philox.h"
-#include "cuda/impute_linear/cg.cuh"
+#include "cuda/impute_linear/cg.h"
 
 namespace {
 
@@ -18,7 +18,8 @@ constexpr int kSmallThreads = 256;
 template <typename Real>
 constexpr int kLargeThreads = sizeof(Real) == 4 ? 512 : 256;
 constexpr int64_t kSmallPixels = 64 * 64;
-constexpr int64_t kSharedBytes = 72 * 1024;  // holds the levels from 56 x 56 on, two blocks on an SM of 164 KB
+constexpr int64_t kSharedBytes =
+    72 * 1024;  // holds the levels from 56 x 56 on, two blocks on an SM of 164 KB
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 29;  // at most, unless one block needs more
 constexpr int64_t kMaxBlocks = 1 << 16;
 
@@ -99,10 +100,11 @@ __device__ void copy_value(const void* in, void* out, rf_dtype dtype, int64_t i)
   }
 }
 
-// Carves the level arrays out of the block's workspace and shared memory.
+// Carves the level arrays out of the block's workspace and shared memory; fields is in shared
+// memory.
 template <typename Real>
-__device__ FineField<Real> place_fields(const DevicePlan<Real>& plan, uint8_t* global, uint8_t* shared,
-                                        Field<Real>* fields) {
+__device__ FineField<Real> place_fields(const DevicePlan<Real>& plan, uint8_t* global,
+                                        uint8_t* shared, Field<Real>* fields) {
   const auto take = [](uint8_t*& from, int64_t bytes) {
     uint8_t* p = from;
     from += (bytes + 15) / 16 * 16;
@@ -115,29 +117,33 @@ __device__ FineField<Real> place_fields(const DevicePlan<Real>& plan, uint8_t* g
     uint8_t*& from = l >= plan.shared_from ? shared : global;
     const int64_t cells = static_cast<int64_t>(plan.level[l].h) * plan.level[l].w;
     Field<Real> c;
-    c.r = reals(from, cells), c.y = reals(from, cells), c.b = reals(from, cells), c.inv = reals(from, cells);
-    fields[l] = c;
+    c.r = reals(from, cells), c.y = reals(from, cells), c.b = reals(from, cells),
+    c.inv = reals(from, cells);
+    if (threadIdx.x == 0 && threadIdx.y == 0) fields[l] = c;
   }
   uint8_t*& from = plan.shared_from == 0 ? shared : global;
   const int64_t cells = static_cast<int64_t>(plan.level[0].h) * plan.level[0].w;
   FineField<Real> f;
-  f.u = reals(from, cells), f.r = reals(from, cells), f.p = reals(from, cells), f.q = reals(from, cells);
+  f.u = reals(from, cells), f.r = reals(from, cells), f.p = reals(from, cells),
+  f.q = reals(from, cells);
   f.z = reals(from, cells), f.live = take(from, cells);
   return f;
 }
 
 template <typename Real>
 __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
-    impute_linear_kernel(const __grid_constant__ DevicePlan<Real> plan, const __grid_constant__ Arguments a) {
+    impute_linear_kernel(const __grid_constant__ DevicePlan<Real> plan,
+                         const __grid_constant__ Arguments a) {
   RF_DYNAMIC_SHARED(uint8_t, shared_fields);
   RF_SHARED(Field<Real>, fields, [kMaxLevels]);
   RF_SHARED(Real, partial, [32]);
   RF_SHARED(double, partial_sums, [32]);
   const int h = plan.level[0].h, w = plan.level[0].w, pixels = h * w;
   uint8_t* global = a.workspace + blockIdx.x * a.bytes_per_block;
-  FineField<Real> f = place_fields(plan, global, shared_fields, fields);  // every thread writes the same
+  const FineField<Real> f = place_fields(plan, global, shared_fields, fields);
   __syncthreads();
-  const int threads = static_cast<int>(32 * blockDim.y), thread = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
+  const int threads = static_cast<int>(32 * blockDim.y),
+            thread = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
   const Real inf = static_cast<Real>(HUGE_VAL);
 
   for (int64_t system = blockIdx.x; system < a.systems; system += gridDim.x) {
@@ -164,7 +170,7 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
     sum = block_reduce(sum, Sum(), partial_sums), known = block_reduce(known, Sum(), partial_sums);
     double live = pixels - known;
     if (!plan.connected && live > 0) {
-      drop_unreachable(plan, f.live);
+      drop_unreachable(plan, f.live, f.z);
       live = 0;
       for (int i = thread; i < pixels; i += threads) live += f.live[i];
       live = block_reduce(live, Sum(), partial_sums);
@@ -172,7 +178,8 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
       for (int i = thread; i < pixels; i += threads) f.live[i] = 0;
       live = 0;
     }
-    const double range = finite && known > 0 ? static_cast<double>(high) - static_cast<double>(low) : 0;
+    const double range =
+        finite && known > 0 ? static_cast<double>(high) - static_cast<double>(low) : 0;
     const Real shift = finite && known > 0 ? static_cast<Real>(sum / known) : Real(0);
     int exponent = range > 0 ? ilogb(range) : 0;
     if (exponent < -100) exponent = -100;
@@ -185,11 +192,13 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
     CgResult<Real> result{0, 0, true};
     const double span = range * scale;
     if (live > 0 && range > 0) {
-      result = solve(plan, f, fields, static_cast<Real>(plan.tolerance * span), a.max_iter, partial);
+      result =
+          solve(plan, f, fields, static_cast<Real>(plan.tolerance * span), a.max_iter, partial);
     }
 
     // Philox makes four numbers at a time: a thread writes the pixels of one block of features.
-    const int64_t first = channel * pixels, blocks_begin = first >> 2, blocks_end = (first + pixels + 3) >> 2;
+    const int64_t first = channel * pixels, blocks_begin = first >> 2,
+                  blocks_end = (first + pixels + 3) >> 2;
     const int64_t sample = a.index ? a.index[image] : image;
     const Real unscale = static_cast<Real>(range > 0 ? 1 / scale : 0);
     for (int64_t block = blocks_begin + thread; block < blocks_end; block += threads) {
@@ -239,7 +248,8 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
 }
 
 int64_t level_bytes(const Plan& plan, int l, int64_t real_bytes) {
-  const int64_t cells = plan.size[l].h * plan.size[l].w, field = (cells * real_bytes + 15) / 16 * 16;
+  const int64_t cells = plan.size[l].h * plan.size[l].w,
+                field = (cells * real_bytes + 15) / 16 * 16;
   return l == 0 ? 5 * field + (cells + 15) / 16 * 16 : 4 * field;
 }
 
@@ -260,7 +270,8 @@ int64_t shared_limit() {
 #else
   int device = 0, limit = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) {
+      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+          cudaSuccess) {
     return 40 * 1024;
   }
   return std::min<int64_t>(limit - 4096, kSharedBytes);  // what the kernel has besides
@@ -276,9 +287,10 @@ rf_status run(const Plan& plan, double tol, Arguments a, int64_t h, int64_t w, r
   device.tolerance = static_cast<Real>(tol * plan.tolerance_factor);
   for (int l = 0; l < plan.levels; ++l) {
     const Weights& s = plan.weights[l];
-    device.level[l] = {static_cast<int>(plan.size[l].h), static_cast<int>(plan.size[l].w),
-                       {static_cast<Real>(s.edge_x), static_cast<Real>(s.edge_y), static_cast<Real>(s.diag_main),
-                        static_cast<Real>(s.diag_anti)},
+    device.level[l] = {static_cast<int>(plan.size[l].h),
+                       static_cast<int>(plan.size[l].w),
+                       {static_cast<Real>(s.edge_x), static_cast<Real>(s.edge_y),
+                        static_cast<Real>(s.diag_main), static_cast<Real>(s.diag_anti)},
                        static_cast<Real>(plan.saturation[l])};
   }
   int64_t shared = 0;
@@ -293,17 +305,20 @@ rf_status run(const Plan& plan, double tol, Arguments a, int64_t h, int64_t w, r
   a.bytes_per_block = block_bytes(plan, sizeof(Real));
   const int threads = h * w <= kSmallPixels ? kSmallThreads : kLargeThreads<Real>;
   const int64_t blocks = block_count(a.systems, a.bytes_per_block);
-  const rf_status status = rf::allow_dynamic_shared(impute_linear_kernel<Real>, static_cast<size_t>(shared));
+  const rf_status status =
+      rf::allow_dynamic_shared(impute_linear_kernel<Real>, static_cast<size_t>(shared));
   if (status != RF_OK) return status;
   return rf::launch(impute_linear_kernel<Real>, dim3(static_cast<unsigned>(blocks)),
-                    dim3(32, static_cast<unsigned>(threads / 32)), static_cast<size_t>(shared), stream, device, a);
+                    dim3(32, static_cast<unsigned>(threads / 32)), static_cast<size_t>(shared),
+                    stream, device, a);
 }
 
 }  // namespace
 
-extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h, int64_t w,
-                                                    double weight_main, double weight_y, double weight_anti,
-                                                    double weight_x, double tol) {
+extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, int64_t h,
+                                                    int64_t w, double weight_main, double weight_y,
+                                                    double weight_anti, double weight_x,
+                                                    double tol) {
   if (n <= 0 || c <= 0 || h <= 0 || w <= 0) return 0;
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const Plan plan = make_plan(h, w, weights);
@@ -311,18 +326,21 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
   return block_count(n * c, bytes) * bytes;
 }
 
-extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dtype in_dtype,
-                                      rf_dtype out_dtype, int64_t n, int64_t c, int64_t h, int64_t w,
-                                      int channels_last, int64_t mask_count, double weight_main, double weight_y,
-                                      double weight_anti, double weight_x, double tol, int64_t max_iter,
-                                      double empty_value, double noise, rf_impute_noise noise_kind, uint64_t seed,
-                                      const int64_t* index, int32_t* iterations, double* residual,
-                                      int32_t* status, int64_t* empty, void* workspace, rf_stream stream) {
+extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out,
+                                      rf_dtype in_dtype, rf_dtype out_dtype, int64_t n, int64_t c,
+                                      int64_t h, int64_t w, int channels_last, int64_t mask_count,
+                                      double weight_main, double weight_y, double weight_anti,
+                                      double weight_x, double tol, int64_t max_iter,
+                                      double empty_value, double noise, rf_impute_noise noise_kind,
+                                      uint64_t seed, const int64_t* index, int32_t* iterations,
+                                      double* residual, int32_t* status, int64_t* empty,
+                                      void* workspace, rf_stream stream) {
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
   if (ok != RF_OK || n * c * h * w == 0) return ok;
   if (h * w > (int64_t{1} << 30)) {
-    return rf::fail(RF_INVALID_ARGUMENT, "impute_linear: an image may have at most 2^30 pixels on CUDA");
+    return rf::fail(RF_INVALID_ARGUMENT,
+                    "impute_linear: an image may have at most 2^30 pixels on CUDA");
   }
   bool known = false;
   dispatch_pair(in_dtype, out_dtype, [&](auto, auto) { known = true; });

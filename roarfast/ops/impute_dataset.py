@@ -50,8 +50,12 @@ def impute_dataset(
         drops: The drop rates that the codes were made for, ascending.
         j: Which of them: a position, or several; default all.
         noise: As in `impute_linear`, but in units of 0..1: 0.01 is 2.55 grey levels.
-        noise_kind, seed, tol, max_iter, weights: As in `impute_linear`. The same noise is used at every drop rate.
+        noise_kind: As in `impute_linear`.
+        seed: As in `impute_linear`. The same noise is used at every drop rate.
         index: Sample ids `[N]` that key the noise; default 0, 1, 2, …
+        tol: As in `impute_linear`.
+        max_iter: As in `impute_linear`.
+        weights: As in `impute_linear`.
         empty_value: As in `impute_linear`, in units of 0..255.
         keep: Remove where `codes > j` instead (KAR).
         layout: Memory order of `images` and of the result.
@@ -154,7 +158,13 @@ class _Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
         except ImportError:
             return
-        columns = (TextColumn("imputing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        columns = (
+            TextColumn("imputing"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+        )
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("", total=total)
         self.bar.start()

@@ -1,12 +1,12 @@
-// Conjugate gradients on level 0, preconditioned by one V-cycle. Three passes over the image per iteration,
-// each walking down the rows so that intermediate rows stay in the first-level cache:
+// Conjugate gradients on level 0, preconditioned by one V-cycle. Three passes over the image per
+// iteration, each walking down the rows so that intermediate rows stay in the first-level cache:
 //
 //   descend   r -= alpha q;  y = r / D;  restrict O(y), which is the residual of y
 //   ascend    y += P(e);  z = (r + O(y)) / D;  r.z, max |z|
 //   direct    u += alpha p (of the iteration before);  p = z + beta p;  q = A p;  p.q
 //
-// With Lanes every scalar is a vector: each system has its own step and stops by itself, bit for bit as if it
-// were alone.
+// With Lanes every scalar is a vector: each system has its own step and stops by itself, bit for
+// bit as if it were alone.
 #pragma once
 
 #include "cpu/impute_linear/vcycle.h"
@@ -32,7 +32,8 @@ class Solver {
  public:
   explicit Solver(Grid<Layout>* grid) : grid_(grid), f_(grid->fine) {}
 
-  // Solves for u, which holds known values and 0 at unknown pixels, to an error of about `tolerance`.
+  // Solves for u, which holds known values and 0 at unknown pixels, to an error of about
+  // `tolerance`.
   Outcome<Layout> run(Vec tolerance, int max_iterations) {
     start();
     if (grid_->use_coarse) {
@@ -48,8 +49,8 @@ class Solver {
     out.iterations = Mask{} + 1;
     out.converged = largest <= stop;
     out.last_correction = largest;
-    Mask active = ~out.converged;     // still iterating
-    Mask finishing = out.converged;   // converged by this very cycle: its z is still to be added
+    Mask active = ~out.converged;    // still iterating
+    Mask finishing = out.converged;  // converged by this very cycle: its z is still to be added
     Vec alpha{}, beta{};
     for (int k = 1; k < max_iterations && any(active); ++k) {
       Vec pq;
@@ -88,7 +89,8 @@ class Solver {
 
   static Vec stop_below(const SmallestEigenvalue<Real>* smallest, Vec tolerance) {
     Vec factor;
-    for (int lane = 0; lane < kVec; ++lane) factor[lane] = smallest[kSpectra == 1 ? 0 : lane].stop_factor();
+    for (int lane = 0; lane < kVec; ++lane)
+      factor[lane] = smallest[kSpectra == 1 ? 0 : lane].stop_factor();
     return factor * tolerance;
   }
   static bool any(Mask m) {
@@ -115,8 +117,8 @@ class Solver {
       }
       const Real* mid = f_.row(f_.u, j);
       const int8_t* unknown = f_.unknown_row(j);
-      laplacian<Layout, kCustom>(above(f_.u, j, mid), mid, below(f_.u, j, mid), j > 0, j + 1 < f_.h, f_,
-                                 [&](int64_t i, Vec l) {
+      laplacian<Layout, kCustom>(above(f_.u, j, mid), mid, below(f_.u, j, mid), j > 0, j + 1 < f_.h,
+                                 f_, [&](int64_t i, Vec l) {
                                    store<Real>(r + i, keep<Real>(load_mask<Real>(unknown + i), l));
                                  });
     }
@@ -142,7 +144,8 @@ class Solver {
   }
 
   RowTriple<Layout> ring_rows(int64_t j) const {
-    return {j > 0 ? f_.ring[(j + 2) % 3] : f_.zeros, f_.ring[j % 3], j + 1 < f_.h ? f_.ring[(j + 1) % 3] : f_.zeros};
+    return {j > 0 ? f_.ring[(j + 2) % 3] : f_.zeros, f_.ring[j % 3],
+            j + 1 < f_.h ? f_.ring[(j + 1) % 3] : f_.zeros};
   }
 
   template <bool kUpdate>
@@ -162,16 +165,16 @@ class Solver {
       } else {
         const RowTriple<Layout> t = ring_rows(j);
         const int8_t* unknown = f_.unknown_row(j);
-        neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, f_.n, f_.weights, f_.centre_row(j),
-                                       [&](int64_t i, Vec o) {
-                                         store<Real>(out + i, keep<Real>(load_mask<Real>(unknown + i), o));
-                                       });
+        neighbour_sum<Layout, kCustom>(
+            t.up, t.mid, t.down, f_.n, f_.weights, f_.centre_row(j), [&](int64_t i, Vec o) {
+              store<Real>(out + i, keep<Real>(load_mask<Real>(unknown + i), o));
+            });
       }
       if (j + 1 == f_.h || (j >= 2 && j % 2 == 0)) {
         for (; coarse_row < coarser.h && (j + 1 == f_.h || 2 * coarse_row + 2 <= j); ++coarse_row) {
           const Real* rows[4];
-          restriction_rows<Real>(coarse_row, f_.h, f_.zeros, [&](int64_t k) { return f_.residual_ring[k & 3]; },
-                                 rows);
+          restriction_rows<Real>(
+              coarse_row, f_.h, f_.zeros, [&](int64_t k) { return f_.residual_ring[k & 3]; }, rows);
           restrict_row<Layout>(coarser, rows, f_.n, scale, coarser.row(coarser.r, coarse_row));
         }
       }
@@ -203,15 +206,14 @@ class Solver {
       const int8_t* unknown = f_.unknown_row(j);
       Real* z = f_.row(f_.z, j);
       Vec row_dot{};
-      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, f_.n, f_.weights, f_.centre_row(j),
-                                     [&](int64_t i, Vec o) {
-                                       const Vec v = load(r + i);
-                                       const Vec x = keep<Real>(load_mask<Real>(unknown + i),
-                                                                load(inv_diag + i) * (v + o));
-                                       store<Real>(z + i, x);
-                                       row_dot += v * x;
-                                       top = vmax<Real>(top, vabs<Real>(x));
-                                     });
+      neighbour_sum<Layout, kCustom>(
+          t.up, t.mid, t.down, f_.n, f_.weights, f_.centre_row(j), [&](int64_t i, Vec o) {
+            const Vec v = load(r + i);
+            const Vec x = keep<Real>(load_mask<Real>(unknown + i), load(inv_diag + i) * (v + o));
+            store<Real>(z + i, x);
+            row_dot += v * x;
+            top = vmax<Real>(top, vabs<Real>(x));
+          });
       dot += row_dot;
     }
     *rz = Layout::sum(dot);
@@ -238,8 +240,8 @@ class Solver {
       Real* q = f_.row(f_.q, j);
       const int8_t* unknown = f_.unknown_row(j);
       Vec row_dot{};
-      laplacian<Layout, kCustom>(above(f_.p, j, mid), mid, below(f_.p, j, mid), j > 0, j + 1 < f_.h, f_,
-                                 [&](int64_t i, Vec l) {
+      laplacian<Layout, kCustom>(above(f_.p, j, mid), mid, below(f_.p, j, mid), j > 0, j + 1 < f_.h,
+                                 f_, [&](int64_t i, Vec l) {
                                    const Vec x = keep<Real>(load_mask<Real>(unknown + i), -l);
                                    store<Real>(q + i, x);
                                    row_dot += load(mid + i) * x;

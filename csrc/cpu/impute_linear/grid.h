@@ -44,7 +44,8 @@ struct Level {
   // [stride] row vectors for transfers from and to the next finer level: 3/4, at the ends 1.
   Real *even, *odd;
   Real* inv_children;  // [stride] 1 / pixels of the finer level in a cell with two rows
-  // Fields [h, stride]. inv_diag is 0 on known cells. centre: see Plan::centre, custom weights only.
+  // Fields [h, stride]. inv_diag is 0 on known cells. centre: see Plan::centre, custom weights
+  // only.
   Real *r, *y, *b, *inv_diag, *centre;
 
   Real* row(Real* field, int64_t j) const { return field + j * stride; }
@@ -157,7 +158,8 @@ void fill_constants(Grid<Layout>* grid) {
     const bool up = kind != 0, down = f.h > 1 && kind != 2;
     const auto diagonal = [&](int64_t x) {
       const double left = x > 0, right = x + 1 < f.w;
-      return s.edge_x * (left + right) + up * (s.edge_y + s.diag_main * left + s.diag_anti * right) +
+      return s.edge_x * (left + right) +
+             up * (s.edge_y + s.diag_main * left + s.diag_anti * right) +
              down * (s.edge_y + s.diag_anti * left + s.diag_main * right);
     };
     const double damping = 1 + plan.centre;
@@ -165,18 +167,21 @@ void fill_constants(Grid<Layout>* grid) {
       const double d = diagonal(x);
       return d > 0 ? 1 / (damping * d) : 0.0;
     });
-    if (plan.custom) fill_row(f.centre[kind], f.stride, f.w, [&](int64_t x) { return plan.centre * diagonal(x); });
+    if (plan.custom)
+      fill_row(f.centre[kind], f.stride, f.w, [&](int64_t x) { return plan.centre * diagonal(x); });
   }
   for (Real* row : f.ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
   for (Real* row : f.residual_ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
   memset(f.zeros, 0, static_cast<size_t>(f.stride) * sizeof(Real));
-  for (Real* field : {f.u, f.r, f.p, f.q, f.z}) memset(field, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
+  for (Real* field : {f.u, f.r, f.p, f.q, f.z})
+    memset(field, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
   for (int l = 1; l < plan.levels; ++l) {
     Level<Layout>& c = grid->level[l];
     fill_row(c.even, c.stride, c.w, [](int64_t x) { return x == 0 ? 1.0 : 0.75; });
     fill_row(c.odd, c.stride, c.w, [&](int64_t x) { return x == c.w - 1 ? 1.0 : 0.75; });
     const bool odd_width = plan.size[l - 1].w % 2 != 0;
-    fill_row(c.inv_children, c.stride, c.w, [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
+    fill_row(c.inv_children, c.stride, c.w,
+             [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
     for (Real* field : {c.r, c.y, c.b, c.inv_diag}) {
       memset(field, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
     }

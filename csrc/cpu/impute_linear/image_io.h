@@ -1,4 +1,5 @@
-// Between images in memory and the solver's arrays: read and normalise a system, write its pixels and noise.
+// Between images in memory and the solver's arrays: read and normalise a system, write its pixels
+// and noise.
 #pragma once
 
 #include <cmath>
@@ -43,7 +44,8 @@ struct System {
   int64_t image, channel;
 };
 
-// Per lane: u = (value - shift) * scale with scale a power of two, so that known values span about 1.
+// Per lane: u = (value - shift) * scale with scale a power of two, so that known values span
+// about 1.
 struct Scaling {
   double low, high, shift, scale, range;
   bool finite;
@@ -53,7 +55,8 @@ struct Scaling {
 template <typename Real, typename In>
 void read_row(const Job& job, System s, int64_t y, Real* __restrict__ row) {
   const int64_t step = job.pixel_stride(), w = job.w;
-  const In* __restrict__ in = static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * w * step;
+  const In* __restrict__ in =
+      static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * w * step;
   if (step == 1) {
     for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x]));
   } else {
@@ -61,8 +64,8 @@ void read_row(const Job& job, System s, int64_t y, Real* __restrict__ row) {
   }
 }
 
-// Between rows of systems one after the other, lane_rows [kVec, lane_stride], and a row of one system per lane. The
-// last, partial block moves what lies in the padding too.
+// Between rows of systems one after the other, lane_rows [kVec, lane_stride], and a row of one
+// system per lane. The last, partial block moves what lies in the padding too.
 template <typename Real>
 void interleave(const Real* lane_rows, int64_t lane_stride, int64_t w, Real* row) {
   constexpr int kVec = VecOf<Real>::kLanes;
@@ -80,19 +83,21 @@ void separate(const Real* row, int64_t w, Real* lane_rows, int64_t lane_stride) 
     V<Real> v[kVec] = {};
     for (int k = 0; k < kVec && x + k < w; ++k) v[k] = load(row + (x + k) * kVec);
     transpose(v);
-    for (int lane = 0; lane < kVec; ++lane) store<Real>(lane_rows + lane * lane_stride + x, v[lane]);
+    for (int lane = 0; lane < kVec; ++lane)
+      store<Real>(lane_rows + lane * lane_stride + x, v[lane]);
   }
 }
 
 // Row buffers of read_systems and write_systems.
 template <typename Real>
 struct RowBuffers {
-  Real* values;         // [kSystems, value_stride]
+  Real* values;  // [kSystems, value_stride]
   int64_t value_stride;
   float* noise;  // [w + kPhiloxRowSlack]
 };
 
-// Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of the known).
+// Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of
+// the known).
 template <typename Layout, typename In>
 void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
                   const RowBuffers<typename Layout::Real>& buffers, Scaling* scaling) {
@@ -125,11 +130,13 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
       row_sum += keep<Real>(known, v);
       row_count += keep<Real>(known, splat<Real>(Real(1)));
     }
-    for (int lane = 0; lane < kVec; ++lane) sum[lane] += row_sum[lane], count[lane] += row_count[lane];
+    for (int lane = 0; lane < kVec; ++lane)
+      sum[lane] += row_sum[lane], count[lane] += row_count[lane];
   }
   if constexpr (!Layout::kIsLanes) {
     for (int lane = 1; lane < kVec; ++lane) sum[0] += sum[lane], count[0] += count[lane];
-    for (int lane = 1; lane < kVec; ++lane) sum[lane] = sum[0], count[lane] = count[0], finite[0] &= finite[lane];
+    for (int lane = 1; lane < kVec; ++lane)
+      sum[lane] = sum[0], count[lane] = count[0], finite[0] &= finite[lane];
   }
   low = Layout::min(low), high = Layout::max(high);
   V<Real> shift{}, scale{};
@@ -140,7 +147,8 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
       s.low = low[system], s.high = high[system];
       s.range = s.high - s.low;
       s.shift = static_cast<Real>(sum[system] / count[system]);
-      // A constant image needs no solve: scale 0 makes every known value, and the solution, the shift.
+      // A constant image needs no solve: scale 0 makes every known value, and the solution, the
+      // shift.
       if (s.range > 0) s.scale = std::ldexp(1.0, -std::max(std::ilogb(s.range), -100));
     }
     shift[lane] = static_cast<Real>(s.shift), scale[lane] = static_cast<Real>(s.scale);
@@ -150,8 +158,10 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
     Real* u = f.row(f.u, y);
     const int8_t* removed = f.removed + y * f.stride;
     for (int64_t i = 0; i < f.n; i += kVec) {
-      // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane is alone.
-      store<Real>(u + i, keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}), (load(u + i) - shift) * scale));
+      // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane
+      // is alone.
+      store<Real>(u + i, keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
+                                    (load(u + i) - shift) * scale));
     }
   }
 }
@@ -160,7 +170,8 @@ template <typename Out, typename Real>
 RF_INLINE Out to_output(Real v) {
   if constexpr (std::is_same_v<Out, uint8_t>) {
     v = v < Real(0) ? Real(0) : v > Real(255) ? Real(255) : v;
-    // Adding and taking away 2^23 (2^52) rounds to the nearest integer, ties to even, and vectorises.
+    // Adding and taking away 2^23 (2^52) rounds to the nearest integer, ties to even, and
+    // vectorises.
     constexpr Real kRound = sizeof(Real) == 4 ? Real(8388608) : Real(4503599627370496);
     return static_cast<uint8_t>(static_cast<int32_t>((v + kRound) - kRound));
   } else {
@@ -168,12 +179,12 @@ RF_INLINE Out to_output(Real v) {
   }
 }
 
-// out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for dense pixels, so
-// that they vectorise.
+// out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for
+// dense pixels, so that they vectorise.
 template <typename In, typename Out, typename Real>
 void merge_row(const In* __restrict__ in, Out* __restrict__ out, const uint8_t* __restrict__ mask,
-               const Real* __restrict__ values, const float* __restrict__ z, compute_t<In> level, int64_t w,
-               int64_t step) {
+               const Real* __restrict__ values, const float* __restrict__ z, compute_t<In> level,
+               int64_t w, int64_t step) {
   using Amount = compute_t<In>;
   const auto known = [](In v) {
     if constexpr (std::is_same_v<In, Out>) {
@@ -202,23 +213,25 @@ void merge_row(const In* __restrict__ in, Out* __restrict__ out, const uint8_t* 
 template <typename In, typename Out, typename Real>
 void write_row(const Job& job, System s, int64_t y, const Real* values, float* noise_buffer) {
   const uint8_t* mask = job.mask_of(s.image) + y * job.w;
-  const int64_t step = job.pixel_stride(), start = job.offset(s.image, s.channel) + y * job.w * step;
+  const int64_t step = job.pixel_stride(),
+                start = job.offset(s.image, s.channel) + y * job.w * step;
   const float* z = nullptr;
   uint8_t any = 0;
   for (int64_t x = 0; x < job.w; ++x) any |= mask[x];
   if (any && job.noise != 0) {
-    z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w, kDomainImputeNoise,
-                   job.normal_noise, noise_buffer);
+    z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w,
+                   kDomainImputeNoise, job.normal_noise, noise_buffer);
   }
-  merge_row<In, Out, Real>(static_cast<const In*>(job.x) + start, static_cast<Out*>(job.out) + start, mask, values, z,
+  merge_row<In, Out, Real>(static_cast<const In*>(job.x) + start,
+                           static_cast<Out*>(job.out) + start, mask, values, z,
                            static_cast<compute_t<In>>(job.noise), job.w, step);
 }
 
-// Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a discrete
-// maximum principle holds), the others the empty value; noise on all removed ones.
+// Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a
+// discrete maximum principle holds), the others the empty value; noise on all removed ones.
 template <typename Layout, typename In, typename Out>
-void write_systems(const Job& job, const System* systems, const Scaling* scaling, Grid<Layout>* grid,
-                   const RowBuffers<typename Layout::Real>& buffers) {
+void write_systems(const Job& job, const System* systems, const Scaling* scaling,
+                   Grid<Layout>* grid, const RowBuffers<typename Layout::Real>& buffers) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;

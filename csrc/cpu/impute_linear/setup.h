@@ -1,5 +1,5 @@
-// From a mask to the hierarchy: which cells of each level are unknown, how firmly known pixels anchor them
-// (field E), and the inverse diagonals. Once per mask; all channels share it.
+// From a mask to the hierarchy: which cells of each level are unknown, how firmly known pixels
+// anchor them (field E), and the inverse diagonals. Once per mask; all channels share it.
 #pragma once
 
 #include "cpu/impute_linear/stencil.h"
@@ -7,9 +7,9 @@
 namespace rf {
 namespace impute {
 
-// Removed pixels that no known pixel reaches through nonzero weights have no equation to hold them; they are
-// taken out (state 2) and later get the empty value. state [h, w]: 0 known, 1 removed. Only weights that
-// leave the image disconnected need this. Returns how many there are.
+// Removed pixels that no known pixel reaches through nonzero weights have no equation to hold them;
+// they are taken out (state 2) and later get the empty value. state [h, w]: 0 known, 1 removed.
+// Only weights that leave the image disconnected need this. Returns how many there are.
 inline int64_t mark_unreachable(uint8_t* state, int64_t h, int64_t w, const Weights& s) {
   constexpr uint8_t kReached = 3;
   const auto reaches = [&](int64_t y, int64_t x, int dy, int dx, double weight) {
@@ -42,16 +42,19 @@ inline int64_t mark_unreachable(uint8_t* state, int64_t h, int64_t w, const Weig
   return unreachable;
 }
 
-// What a child gives to its cell's anchor: it saturates, as a firmly held pixel cannot hold more than itself.
+// What a child gives to its cell's anchor: it saturates, as a firmly held pixel cannot hold more
+// than itself.
 template <typename Real>
 RF_INLINE V<Real> saturate(V<Real> e, V<Real> k) {
   return e * k / (k + e);
 }
 
-// Unknown flags `m` (0 or 1) and saturated anchors `a` of a level -> flags c.y and anchors c.b of the next.
+// Unknown flags `m` (0 or 1) and saturated anchors `a` of a level -> flags c.y and anchors c.b of
+// the next.
 template <typename Layout>
-void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typename Layout::Real* a, int64_t h,
-             int64_t n, int64_t stride, typename Layout::Real scale, const typename Layout::Real* zeros) {
+void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typename Layout::Real* a,
+             int64_t h, int64_t n, int64_t stride, typename Layout::Real scale,
+             const typename Layout::Real* zeros) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   const V<Real> one = splat<Real>(Real(1)), known_gain = splat<Real>(Real(kAnchorKnown));
@@ -73,8 +76,8 @@ void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typen
       const V<Real> known_share = one - unknown * (load(c.inv_children + i) * per_child);
       const M<Real> any = unknown > V<Real>{};
       store<Real>(c.row(c.y, j) + i, keep<Real>(any, one));
-      store<Real>(c.row(c.b, j) + i,
-                  keep<Real>(any, (one + known_gain * known_share) * sum(a0, a1) * splat<Real>(scale)));
+      store<Real>(c.row(c.b, j) + i, keep<Real>(any, (one + known_gain * known_share) *
+                                                         sum(a0, a1) * splat<Real>(scale)));
     }
   }
 }
@@ -136,20 +139,24 @@ void set_up(Grid<Layout>* grid) {
     const Level<Layout>& c = grid->level[l];
     const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
     coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros);
-    const V<Real> k = splat<Real>(static_cast<Real>(kCustom ? plan.saturation[l] : kAnchorSaturation));
+    const V<Real> k =
+        splat<Real>(static_cast<Real>(kCustom ? plan.saturation[l] : kAnchorSaturation));
     for (int64_t j = 0; j < c.h; ++j) {
       const Real *mid = c.row(c.y, j), *e = c.row(c.b, j);
-      const Real *up = j > 0 ? mid - c.stride : grid->zeros, *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
+      const Real *up = j > 0 ? mid - c.stride : grid->zeros,
+                 *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
       Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
       Real* anchor = c.row(c.r, j);
-      neighbour_sum<Layout, kCustom>(up, mid, down, c.n, c.weights, grid->zeros, [&](int64_t i, V<Real> o) {
-        const V<Real> held = load(e + i), diagonal = o + held;
-        const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
-        const V<Real> safe = select<Real>(live, diagonal, one);
-        store<Real>(inv_diag + i, keep<Real>(live, one / (safe * damping)));
-        if constexpr (kCustom) store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
-        store<Real>(anchor + i, saturate<Real>(held, k));
-      });
+      neighbour_sum<Layout, kCustom>(
+          up, mid, down, c.n, c.weights, grid->zeros, [&](int64_t i, V<Real> o) {
+            const V<Real> held = load(e + i), diagonal = o + held;
+            const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
+            const V<Real> safe = select<Real>(live, diagonal, one);
+            store<Real>(inv_diag + i, keep<Real>(live, one / (safe * damping)));
+            if constexpr (kCustom)
+              store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
+            store<Real>(anchor + i, saturate<Real>(held, k));
+          });
     }
     m = c.y, a = c.r, h = c.h, n = c.n, stride = c.stride;
   }

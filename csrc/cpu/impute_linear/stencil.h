@@ -1,7 +1,7 @@
 // Row kernels: the nine-point stencil, and the transfers between a level and the next coarser one.
-// All of them walk along a row of vectors and hand each result to `body(i, value)`, i the element offset.
-// Shifted values are made from the vectors at hand instead of unaligned loads: a load that spans two stores
-// still in flight stalls.
+// All of them walk along a row of vectors and hand each result to `body(i, value)`, i the element
+// offset. Shifted values are made from the vectors at hand instead of unaligned loads: a load that
+// spans two stores still in flight stalls.
 #pragma once
 
 #include "cpu/impute_linear/grid.h"
@@ -9,7 +9,8 @@
 namespace rf {
 namespace impute {
 
-// O(y) = weighted sum of the eight neighbours, zero outside. `up` and `down` are rows of zeros at the border.
+// O(y) = weighted sum of the eight neighbours, zero outside. `up` and `down` are rows of zeros at
+// the border.
 template <typename Layout, bool kCustom, typename Body>
 RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Layout::Real* mid,
                              const typename Layout::Real* down, int64_t n,
@@ -31,14 +32,16 @@ RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Lay
     body(i, (Layout::left(before, here) + Layout::right(here, V<Real>{})) + (vertical + vertical));
   } else {
     // What a pixel gives to its right neighbour and to its left one differ when the diagonals do.
-    const V<Real> ex = splat<Real>(s.edge_x), ey = splat<Real>(s.edge_y), dm = splat<Real>(s.diag_main),
-                  da = splat<Real>(s.diag_anti);
+    const V<Real> ex = splat<Real>(s.edge_x), ey = splat<Real>(s.edge_y),
+                  dm = splat<Real>(s.diag_main), da = splat<Real>(s.diag_anti);
     V<Real> before{}, u = load(up), m = load(mid), d = load(down);
     V<Real> rightward = dm * u + ex * m + da * d, leftward = da * u + ex * m + dm * d;
     for (int64_t i = 0; i < n; i += kVec) {
       V<Real> un{}, mn{}, dn{};
-      if (i + kVec < n) un = load(up + i + kVec), mn = load(mid + i + kVec), dn = load(down + i + kVec);
-      const V<Real> next_rightward = dm * un + ex * mn + da * dn, next_leftward = da * un + ex * mn + dm * dn;
+      if (i + kVec < n)
+        un = load(up + i + kVec), mn = load(mid + i + kVec), dn = load(down + i + kVec);
+      const V<Real> next_rightward = dm * un + ex * mn + da * dn,
+                    next_leftward = da * un + ex * mn + dm * dn;
       body(i, (Layout::left(before, rightward) + Layout::right(leftward, next_leftward)) +
                   (ey * (u + d) + load(centre + i) * m));
       before = rightward, rightward = next_rightward, leftward = next_leftward;
@@ -47,8 +50,9 @@ RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Lay
   }
 }
 
-// L(u) = weighted sum of (neighbour - u) over the neighbours inside the image, built from differences so that
-// float32 does not lose them among large values. At the border `up` or `down` is the row itself.
+// L(u) = weighted sum of (neighbour - u) over the neighbours inside the image, built from
+// differences so that float32 does not lose them among large values. At the border `up` or `down`
+// is the row itself.
 template <typename Layout, bool kCustom, typename Body>
 RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout::Real* mid,
                          const typename Layout::Real* down, bool has_up, bool has_down,
@@ -58,17 +62,22 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
   const int64_t n = f.n;
   const Real cy = static_cast<Real>(has_up) + static_cast<Real>(has_down);
   const StencilWeights<Real>& s = f.weights;
-  const V<Real> ex_left = splat<Real>(
-      kCustom ? s.edge_x + s.diag_main * Real(has_up) + s.diag_anti * Real(has_down) : Real(2) + cy);
-  const V<Real> ex_right = splat<Real>(
-      kCustom ? s.edge_x + s.diag_anti * Real(has_up) + s.diag_main * Real(has_down) : Real(2) + cy);
-  const V<Real> ey = splat<Real>(s.edge_y), dm = splat<Real>(s.diag_main), da = splat<Real>(s.diag_anti);
+  const V<Real> ex_left =
+      splat<Real>(kCustom ? s.edge_x + s.diag_main * Real(has_up) + s.diag_anti * Real(has_down)
+                          : Real(2) + cy);
+  const V<Real> ex_right =
+      splat<Real>(kCustom ? s.edge_x + s.diag_anti * Real(has_up) + s.diag_main * Real(has_down)
+                          : Real(2) + cy);
+  const V<Real> ey = splat<Real>(s.edge_y), dm = splat<Real>(s.diag_main),
+                da = splat<Real>(s.diag_anti);
 
   V<Real> before{}, here = load(mid), d_up = load(up) - here, d_down = load(down) - here;
-  V<Real> g_before{}, g = kCustom ? dm * d_up + da * d_down : d_up + d_down;  // given to the right neighbour
-  V<Real> k = kCustom ? da * d_up + dm * d_down : g;                          // given to the left neighbour
+  V<Real> g_before{},
+      g = kCustom ? dm * d_up + da * d_down : d_up + d_down;  // given to the right neighbour
+  V<Real> k = kCustom ? da * d_up + dm * d_down : g;          // given to the left neighbour
   const auto step = [&](int64_t i, V<Real> after, V<Real> k_after) {
-    const V<Real> to_left = Layout::left(before, here) - here, to_right = Layout::right(here, after) - here;
+    const V<Real> to_left = Layout::left(before, here) - here,
+                  to_right = Layout::right(here, after) - here;
     const V<Real> diagonals = Layout::left(g_before, g) + Layout::right(k, k_after);
     if constexpr (kCustom) {
       body(i, (diagonals + ey * (d_up + d_down)) + (ex_left * (load(f.has_left + i) * to_left) +
@@ -81,24 +90,28 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
   int64_t i = 0;
   for (; i + kVec < n; i += kVec) {
     const V<Real> after = load(mid + i + kVec);
-    const V<Real> up_after = load(up + i + kVec) - after, down_after = load(down + i + kVec) - after;
+    const V<Real> up_after = load(up + i + kVec) - after,
+                  down_after = load(down + i + kVec) - after;
     const V<Real> g_after = kCustom ? dm * up_after + da * down_after : up_after + down_after;
     const V<Real> k_after = kCustom ? da * up_after + dm * down_after : g_after;
     step(i, after, k_after);
-    before = here, here = after, g_before = g, g = g_after, k = k_after, d_up = up_after, d_down = down_after;
+    before = here, here = after, g_before = g, g = g_after, k = k_after, d_up = up_after,
+    d_down = down_after;
   }
   step(i, V<Real>{}, V<Real>{});
 }
 
-// A row of the prolongation, cell-centred bilinear: `near` is the coarse row that contains the fine row, `far`
-// the one beyond the nearer edge (`near` again at the border).
+// A row of the prolongation, cell-centred bilinear: `near` is the coarse row that contains the fine
+// row, `far` the one beyond the nearer edge (`near` again at the border).
 template <typename Layout, typename Body>
 RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* near_row,
                            const typename Layout::Real* far_row, int64_t fine_n, const Body& body) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   const V<Real> quarter = splat<Real>(Real(0.25)), most = splat<Real>(Real(0.75));
-  const auto mix = [&](int64_t i) { return most * load(near_row + i) + quarter * load(far_row + i); };
+  const auto mix = [&](int64_t i) {
+    return most * load(near_row + i) + quarter * load(far_row + i);
+  };
   V<Real> before{}, here = mix(0);
   for (int64_t i = 0; i < c.n; i += kVec) {
     const V<Real> after = i + kVec < c.n ? mix(i + kVec) : V<Real>{};
@@ -112,10 +125,12 @@ RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* 
   }
 }
 
-// A coarse row of the restriction, the transpose of the above: fine rows 2J-1 .. 2J+2, replicated at the border.
+// A coarse row of the restriction, the transpose of the above: fine rows 2J-1 .. 2J+2, replicated
+// at the border.
 template <typename Layout>
-RF_INLINE void restrict_row(const Level<Layout>& c, const typename Layout::Real* const f[4], int64_t fine_n,
-                            V<typename Layout::Real> scale, typename Layout::Real* out) {
+RF_INLINE void restrict_row(const Level<Layout>& c, const typename Layout::Real* const f[4],
+                            int64_t fine_n, V<typename Layout::Real> scale,
+                            typename Layout::Real* out) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   const V<Real> quarter = splat<Real>(Real(0.25)), near_w = splat<Real>(Real(0.75)) * scale,
@@ -124,20 +139,23 @@ RF_INLINE void restrict_row(const Level<Layout>& c, const typename Layout::Real*
     return near_w * (load(f[1] + i) + load(f[2] + i)) + far_w * (load(f[0] + i) + load(f[3] + i));
   };
   const auto pair = [&](int64_t i, V<Real>* even, V<Real>* odd) {
-    Layout::split(column(2 * i), 2 * i + kVec < fine_n ? column(2 * i + kVec) : V<Real>{}, even, odd);
+    Layout::split(column(2 * i), 2 * i + kVec < fine_n ? column(2 * i + kVec) : V<Real>{}, even,
+                  odd);
   };
   V<Real> odd_before{}, even, odd;
   pair(0, &even, &odd);
   for (int64_t i = 0; i < c.n; i += kVec) {
     V<Real> even_after{}, odd_after{};
     if (i + kVec < c.n) pair(i + kVec, &even_after, &odd_after);
-    store<Real>(out + i, load(c.even + i) * even + load(c.odd + i) * odd +
-                             quarter * (Layout::left(odd_before, odd) + Layout::right(even, even_after)));
+    store<Real>(out + i,
+                load(c.even + i) * even + load(c.odd + i) * odd +
+                    quarter * (Layout::left(odd_before, odd) + Layout::right(even, even_after)));
     odd_before = odd, even = even_after, odd = odd_after;
   }
 }
 
-// Which fine rows restrict to coarse row J of an image of h rows: pointers by `row(j)`, zeros below an odd end.
+// Which fine rows restrict to coarse row J of an image of h rows: pointers by `row(j)`, zeros below
+// an odd end.
 template <typename Real, typename RowOf>
 RF_INLINE void restriction_rows(int64_t coarse_row, int64_t h, const Real* zeros, const RowOf& row,
                                 const Real* f[4]) {

@@ -1,5 +1,6 @@
-// The V-cycle below level 0: an approximate solve of the coarse equations for the residual in level[1].r, left
-// in level[1].y. Two Jacobi sweeps down, two up, so that it is symmetric and conjugate gradients may use it.
+// The V-cycle below level 0: an approximate solve of the coarse equations for the residual in
+// level[1].r, left in level[1].y. Two Jacobi sweeps down, two up, so that it is symmetric and
+// conjugate gradients may use it.
 #pragma once
 
 #include "cpu/impute_linear/stencil.h"
@@ -13,16 +14,17 @@ struct RowTriple {
 };
 
 template <typename Layout>
-RF_INLINE RowTriple<Layout> rows_around(const Level<Layout>& c, const typename Layout::Real* field, int64_t j,
-                                        const typename Layout::Real* zeros) {
+RF_INLINE RowTriple<Layout> rows_around(const Level<Layout>& c, const typename Layout::Real* field,
+                                        int64_t j, const typename Layout::Real* zeros) {
   const auto* mid = field + j * c.stride;
   return {j > 0 ? mid - c.stride : zeros, mid, j + 1 < c.h ? mid + c.stride : zeros};
 }
 
 // out = inv_diag * (add + O(src)); add may be null.
 template <typename Layout, bool kCustom>
-void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src, const typename Layout::Real* add,
-                  typename Layout::Real* out, const typename Layout::Real* zeros) {
+void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src,
+                  const typename Layout::Real* add, typename Layout::Real* out,
+                  const typename Layout::Real* zeros) {
   using Real = typename Layout::Real;
   for (int64_t j = 0; j < c.h; ++j) {
     const RowTriple<Layout> t = rows_around(c, src, j, zeros);
@@ -30,18 +32,20 @@ void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src, cons
     Real* o_row = out + j * c.stride;
     if (add) {
       const Real* a_row = add + j * c.stride;
-      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
-        store<Real>(o_row + i, load(inv_diag + i) * (load(a_row + i) + o));
-      });
+      neighbour_sum<Layout, kCustom>(
+          t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+            store<Real>(o_row + i, load(inv_diag + i) * (load(a_row + i) + o));
+          });
     } else {
-      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
-        store<Real>(o_row + i, load(inv_diag + i) * o);
-      });
+      neighbour_sum<Layout, kCustom>(
+          t.up, t.mid, t.down, c.n, c.weights, centre,
+          [&](int64_t i, V<Real> o) { store<Real>(o_row + i, load(inv_diag + i) * o); });
     }
   }
 }
 
-// Down: y = a = inv_diag r, b = inv_diag O(a); the residual of a + b is O(b), restricted where cells are unknown.
+// Down: y = a = inv_diag r, b = inv_diag O(a); the residual of a + b is O(b), restricted where
+// cells are unknown.
 template <typename Layout, bool kCustom>
 void smooth_down(Grid<Layout>* grid, int l) {
   using Real = typename Layout::Real;
@@ -56,16 +60,20 @@ void smooth_down(Grid<Layout>* grid, int l) {
     const int64_t need = 2 * coarse_row + 3 < c.h ? 2 * coarse_row + 3 : c.h;
     for (; done < need; ++done) {
       const RowTriple<Layout> t = rows_around(c, c.b, done, grid->zeros);
-      const Real *inv_diag = c.row(c.inv_diag, done), *centre = kCustom ? c.row(c.centre, done) : nullptr;
+      const Real *inv_diag = c.row(c.inv_diag, done),
+                 *centre = kCustom ? c.row(c.centre, done) : nullptr;
       Real* out = grid->fine.residual_ring[done & 3];
-      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
-        store<Real>(out + i, keep<Real>(load(inv_diag + i) > V<Real>{}, o));
-      });
+      neighbour_sum<Layout, kCustom>(
+          t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+            store<Real>(out + i, keep<Real>(load(inv_diag + i) > V<Real>{}, o));
+          });
     }
     const Real* f[4];
-    restriction_rows<Real>(coarse_row, c.h, grid->zeros,
-                           [&](int64_t j) { return grid->fine.residual_ring[j & 3]; }, f);
-    restrict_row<Layout>(coarser, f, c.n, splat<Real>(c.restrict_scale), coarser.row(coarser.r, coarse_row));
+    restriction_rows<Real>(
+        coarse_row, c.h, grid->zeros, [&](int64_t j) { return grid->fine.residual_ring[j & 3]; },
+        f);
+    restrict_row<Layout>(coarser, f, c.n, splat<Real>(c.restrict_scale),
+                         coarser.row(coarser.r, coarse_row));
   }
 }
 
@@ -97,7 +105,8 @@ void solve_coarse(Grid<Layout>* grid) {
   for (int l = 1; l < last; ++l) smooth_down<Layout, kCustom>(grid, l);
   // 1 x 1. The damping of the smoother has no place in an exact solve.
   const Level<Layout>& one = grid->level[last];
-  store<Real>(one.y, load(one.inv_diag) * load(one.r) * splat<Real>(static_cast<Real>(1 + grid->plan->centre)));
+  store<Real>(one.y, load(one.inv_diag) * load(one.r) *
+                         splat<Real>(static_cast<Real>(1 + grid->plan->centre)));
   for (int l = last - 1; l >= 1; --l) smooth_up<Layout, kCustom>(grid, l);
 }
 

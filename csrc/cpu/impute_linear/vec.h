@@ -1,9 +1,11 @@
-// 32-byte vectors and the two ways an image lies in them. The solver is written once, over rows of vectors:
+// 32-byte vectors and the two ways an image lies in them. The solver is written once, over rows of
+// vectors:
 //
 //   Rows   one system at a time; a vector holds neighbouring pixels of a row (large images)
 //   Lanes  as many systems as a vector has lanes, pixel by pixel (small images)
 //
-// The vector length is the same at every SIMD level, so that sums are formed in the same order everywhere.
+// The vector length is the same at every SIMD level, so that sums are formed in the same order
+// everywhere.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +61,8 @@ template <typename Real>
 RF_INLINE M<Real> load_mask(const int8_t* p) {
 #ifdef __AVX2__  // GCC takes the portable form apart, byte by byte
   if constexpr (sizeof(Real) == 4) {
-    return reinterpret_cast<M<Real>>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    return reinterpret_cast<M<Real>>(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
   } else {
     int32_t four;
     memcpy(&four, p, 4);
@@ -108,7 +111,8 @@ struct Rows {
   }
   static int64_t index(int64_t x, int) { return x; }
 
-  static RF_INLINE V<R> left(V<R> before, V<R> here) {  // the value one pixel to the left, for each pixel
+  static RF_INLINE V<R> left(V<R> before,
+                             V<R> here) {  // the value one pixel to the left, for each pixel
     if constexpr (kVec == 8) {
       return __builtin_shuffle(before, here, M<R>{7, 8, 9, 10, 11, 12, 13, 14});
     } else {
@@ -192,7 +196,8 @@ RF_INLINE void transpose(V<float> v[8]) {
   for (int i = 0; i < 8; i += 4) {
     for (int k = 0; k < 2; ++k) {
       s[i + 2 * k] = __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{0, 1, 8, 9, 4, 5, 12, 13});
-      s[i + 2 * k + 1] = __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{2, 3, 10, 11, 6, 7, 14, 15});
+      s[i + 2 * k + 1] =
+          __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{2, 3, 10, 11, 6, 7, 14, 15});
     }
   }
   for (int i = 0; i < 4; ++i) {

@@ -1,8 +1,9 @@
-// Set-up of the levels from a mask, and the V-cycle over them; every function is called by the whole block and
-// ends with a barrier. The same method as csrc/cpu/impute_linear/: docs/imputation.md.
+// Set-up of the levels from a mask, and the V-cycle over them; every function is called by the
+// whole block and ends with a barrier. The same method as csrc/cpu/impute_linear/:
+// docs/imputation.md.
 #pragma once
 
-#include "cuda/impute_linear/block.cuh"
+#include "cuda/impute_linear/block.h"
 
 namespace rf {
 namespace impute {
@@ -24,9 +25,11 @@ __device__ __forceinline__ Real anchor_at(const uint8_t* live, int x, int y, int
          s.diag_main * (known(-1, -1) + known(1, 1)) + s.diag_anti * (known(1, -1) + known(-1, 1));
 }
 
-// Flags and anchors of level l (in y and b) from those of the level above it, then its inverse diagonal.
+// Flags and anchors of level l (in y and b) from those of the level above it, then its inverse
+// diagonal.
 template <typename Real>
-__device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live, const Field<Real>* fields, int l) {
+__device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live,
+                             const Field<Real>* fields, int l) {
   const DeviceLevel<Real>&fine = plan.level[l - 1], &coarse = plan.level[l];
   const Field<Real> c = fields[l];
   for_cells(coarse.h, coarse.w, [&](int cx, int cy, int i) {
@@ -38,7 +41,8 @@ __device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live, 
       ++inside;
       if (l == 1 ? live[j] == 0 : fields[l - 1].y[j] == 0) continue;
       ++unknown;
-      const Real e = l == 1 ? anchor_at(live, x, y, fine.h, fine.w, fine.weights) : fields[l - 1].b[j];
+      const Real e =
+          l == 1 ? anchor_at(live, x, y, fine.h, fine.w, fine.weights) : fields[l - 1].b[j];
       held += saturate(e, fine.saturation);
     }
     const Real known_share = Real(inside - unknown) / Real(inside);
@@ -46,20 +50,24 @@ __device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live, 
     c.b[i] = (1 + Real(kAnchorKnown) * known_share) * held;
   });
   __syncthreads();
-  for_neighbour_sums<Real>(c.y, coarse.h, coarse.w, coarse.weights, [&](int, int, int i, Real own, Real sum) {
-    const Real diagonal = sum + c.b[i];
-    c.inv[i] = own > 0 && diagonal > 0 ? 1 / (diagonal * (1 + plan.centre)) : Real(0);
-  });
+  for_neighbour_sums<Real>(
+      c.y, coarse.h, coarse.w, coarse.weights, [&](int, int, int i, Real own, Real sum) {
+        const Real diagonal = sum + c.b[i];
+        c.inv[i] = own > 0 && diagonal > 0 ? 1 / (diagonal * (1 + plan.centre)) : Real(0);
+      });
   __syncthreads();
 }
 
-// Residual of a finer level (zero where known) -> right-hand side of the coarser one: the transpose of prolong_at.
+// Residual of a finer level (zero where known) -> right-hand side of the coarser one: the transpose
+// of prolong_at.
 template <typename Real>
-__device__ void restrict_to(const Real* residual, int h, int w, Real* out, int coarse_h, int coarse_w) {
+__device__ void restrict_to(const Real* residual, int h, int w, Real* out, int coarse_h,
+                            int coarse_w) {
   for_cells(coarse_h, coarse_w, [&](int cx, int cy, int i) {
     Real total = 0;
     for (int dy = -1; dy <= 2; ++dy) {
-      // Beyond the border the nearest row counts again; a row missing below an odd height counts nothing.
+      // Beyond the border the nearest row counts again; a row missing below an odd height counts
+      // nothing.
       int y = 2 * cy + dy;
       y = y < 0 ? 0 : y == 2 * coarse_h ? y - 1 : y;
       if (y >= h) continue;
@@ -78,7 +86,8 @@ __device__ void restrict_to(const Real* residual, int h, int w, Real* out, int c
 
 // Cell-centred bilinear interpolation of coarse values at fine cell (x, y).
 template <typename Real>
-__device__ __forceinline__ Real prolong_at(const Real* e, int coarse_h, int coarse_w, int x, int y) {
+__device__ __forceinline__ Real prolong_at(const Real* e, int coarse_h, int coarse_w, int x,
+                                           int y) {
   const int nx = x / 2, ny = y / 2;
   int fx = x % 2 ? nx + 1 : nx - 1, fy = y % 2 ? ny + 1 : ny - 1;
   if (fx < 0 || fx >= coarse_w) fx = nx;
@@ -88,8 +97,9 @@ __device__ __forceinline__ Real prolong_at(const Real* e, int coarse_h, int coar
   return Real(0.75) * near_row + Real(0.25) * far_row;
 }
 
-// Level 1's equations for the residual in fields[1].r, approximately solved into fields[1].y. Damping folds into
-// the stencil as a centre weight kappa D, so that inv * centre = kappa / (1 + kappa).
+// Level 1's equations for the residual in fields[1].r, approximately solved into fields[1].y.
+// Damping folds into the stencil as a centre weight kappa D, so that inv * centre = kappa / (1 +
+// kappa).
 template <typename Real>
 __device__ void solve_coarse(const DevicePlan<Real>& plan, const Field<Real>* fields) {
   const int last = plan.levels - 1;
@@ -103,8 +113,8 @@ __device__ void solve_coarse(const DevicePlan<Real>& plan, const Field<Real>* fi
       c.b[i] = c.inv[i] * sum + kept * own;
     });
     __syncthreads();
-    // y = inv r can be had again on the way up: its array holds the residual of y + b meanwhile, which is the
-    // neighbour sum of b.
+    // y = inv r can be had again on the way up: its array holds the residual of y + b meanwhile,
+    // which is the neighbour sum of b.
     for_neighbour_sums<Real>(c.b, g.h, g.w, g.weights, [&](int, int, int i, Real own, Real sum) {
       const Real inv = c.inv[i];
       c.y[i] = inv > 0 ? sum + kept / inv * own : Real(0);

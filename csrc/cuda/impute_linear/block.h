@@ -1,5 +1,6 @@
-// What one thread block shares while it solves a system: the arrays of every level, loops over their cells, and
-// reductions. Threads are (32, kThreads / 32): x runs along a row, y takes chunks of rows.
+// What one thread block shares while it solves a system: the arrays of every level, loops over
+// their cells, and reductions. Threads are (32, kThreads / 32): x runs along a row, y takes chunks
+// of rows.
 #pragma once
 
 #include "common/impute_plan.h"
@@ -51,11 +52,11 @@ __device__ __forceinline__ void for_cells(int h, int w, const F& f) {
   }
 }
 
-// f(x, y, index, own value, weighted sum of the eight neighbours), zero outside. A thread walks down its
-// columns and keeps three rows in registers: three loads per cell instead of nine.
+// f(x, y, index, own value, weighted sum of the eight neighbours), zero outside. A thread walks
+// down its columns and keeps three rows in registers: three loads per cell instead of nine.
 template <typename Real, typename F>
-__device__ __forceinline__ void for_neighbour_sums(const Real* src, int h, int w, const DeviceWeights<Real>& s,
-                                                   const F& f) {
+__device__ __forceinline__ void for_neighbour_sums(const Real* src, int h, int w,
+                                                   const DeviceWeights<Real>& s, const F& f) {
   const int rows = (h + static_cast<int>(blockDim.y) - 1) / static_cast<int>(blockDim.y);
   const int begin = static_cast<int>(threadIdx.y) * rows, end = begin + rows < h ? begin + rows : h;
   for (int x = threadIdx.x; x < w; x += 32) {
@@ -69,18 +70,19 @@ __device__ __forceinline__ void for_neighbour_sums(const Real* src, int h, int w
     Real ml = at(begin, -1), mm = at(begin, 0), mr = at(begin, 1);
     for (int y = begin; y < end; ++y) {
       const Real dl = at(y + 1, -1), dm = at(y + 1, 0), dr = at(y + 1, 1);
-      const Real sum = s.edge_x * (ml + mr) + s.edge_y * (um + dm) + s.diag_main * (ul + dr) + s.diag_anti * (ur + dl);
+      const Real sum = s.edge_x * (ml + mr) + s.edge_y * (um + dm) + s.diag_main * (ul + dr) +
+                       s.diag_anti * (ur + dl);
       f(x, y, y * w + x, mm, sum);
       ul = ml, um = mm, ur = mr, ml = dl, mm = dm, mr = dr;
     }
   }
 }
 
-// f(x, y, index, own value, L): L sums weight * (neighbour - own) over the neighbours inside the image, from
-// differences so that float32 does not lose them among large values.
+// f(x, y, index, own value, L): L sums weight * (neighbour - own) over the neighbours inside the
+// image, from differences so that float32 does not lose them among large values.
 template <typename Real, typename F>
-__device__ __forceinline__ void for_laplacians(const Real* src, int h, int w, const DeviceWeights<Real>& s,
-                                               const F& f) {
+__device__ __forceinline__ void for_laplacians(const Real* src, int h, int w,
+                                               const DeviceWeights<Real>& s, const F& f) {
   const int rows = (h + static_cast<int>(blockDim.y) - 1) / static_cast<int>(blockDim.y);
   const int begin = static_cast<int>(threadIdx.y) * rows, end = begin + rows < h ? begin + rows : h;
   for (int x = threadIdx.x; x < w; x += 32) {
@@ -96,7 +98,8 @@ __device__ __forceinline__ void for_laplacians(const Real* src, int h, int w, co
       const Real dl = at(y + 1, -1), dm = at(y + 1, 0), dr = at(y + 1, 1);
       const bool up = y > 0, down = y + 1 < h;
       const auto diff = [&](bool inside, Real v) { return inside ? v - mm : Real(0); };
-      const Real sum = s.edge_x * (diff(left, ml) + diff(right, mr)) + s.edge_y * (diff(up, um) + diff(down, dm)) +
+      const Real sum = s.edge_x * (diff(left, ml) + diff(right, mr)) +
+                       s.edge_y * (diff(up, um) + diff(down, dm)) +
                        s.diag_main * (diff(up && left, ul) + diff(down && right, dr)) +
                        s.diag_anti * (diff(up && right, ur) + diff(down && left, dl));
       f(x, y, y * w + x, mm, sum);
@@ -107,10 +110,11 @@ __device__ __forceinline__ void for_laplacians(const Real* src, int h, int w, co
 
 // Sum of the weights of a pixel's neighbours inside the image.
 template <typename Real>
-__device__ __forceinline__ Real diagonal_at(int x, int y, int h, int w, const DeviceWeights<Real>& s) {
+__device__ __forceinline__ Real diagonal_at(int x, int y, int h, int w,
+                                            const DeviceWeights<Real>& s) {
   const Real left = x > 0, right = x + 1 < w, up = y > 0, down = y + 1 < h;
-  return s.edge_x * (left + right) + s.edge_y * (up + down) + s.diag_main * (up * left + down * right) +
-         s.diag_anti * (up * right + down * left);
+  return s.edge_x * (left + right) + s.edge_y * (up + down) +
+         s.diag_main * (up * left + down * right) + s.diag_anti * (up * right + down * left);
 }
 
 struct Sum {
@@ -126,10 +130,12 @@ struct Max {
   }
 };
 
-// Every thread gets the result; the order is fixed, so it is the same in every run. partial: [32] in shared memory.
+// Every thread gets the result; the order is fixed, so it is the same in every run. partial: [32]
+// in shared memory.
 template <typename T, typename Op>
 __device__ T block_reduce(T v, Op op, T* partial) {
-  for (int offset = 16; offset > 0; offset /= 2) v = op(v, __shfl_down_sync(0xffffffffu, v, offset));
+  for (int offset = 16; offset > 0; offset /= 2)
+    v = op(v, __shfl_down_sync(0xffffffffu, v, offset));
   if (threadIdx.x == 0) partial[threadIdx.y] = v;
   __syncthreads();
   v = partial[0];

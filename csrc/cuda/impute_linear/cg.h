@@ -1,34 +1,39 @@
 // Conjugate gradients of one system, by one block; and the pixels that no known pixel determines.
 #pragma once
 
-#include "cuda/impute_linear/vcycle.cuh"
+#include "cuda/impute_linear/vcycle.h"
 
 namespace rf {
 namespace impute {
 
-// live [h, w] holds 1 at removed pixels; those that no known pixel reaches through nonzero weights become 0.
-// Repeats until nothing changes. Only weights that leave the image disconnected need this.
+// live [h, w] holds 1 at removed pixels; those that no known pixel reaches through nonzero weights
+// become 0. Repeats until nothing changes. Only weights that leave the image disconnected need
+// this. scratch: [h, w].
 template <typename Real>
-__device__ void drop_unreachable(const DevicePlan<Real>& plan, uint8_t* live) {
+__device__ void drop_unreachable(const DevicePlan<Real>& plan, uint8_t* live, Real* scratch) {
   constexpr uint8_t kReached = 2;
   const DeviceLevel<Real>& g = plan.level[0];
   for (int changed = 1; changed;) {
     changed = 0;
     for_cells(g.h, g.w, [&](int x, int y, int i) {
-      if (live[i] != 1) return;
       const auto reaches = [&](int dx, int dy, Real weight) {
         const int u = x + dx, v = y + dy;
         return weight > 0 && u >= 0 && u < g.w && v >= 0 && v < g.h && live[v * g.w + u] != 1;
       };
-      if (reaches(-1, 0, g.weights.edge_x) || reaches(1, 0, g.weights.edge_x) || reaches(0, -1, g.weights.edge_y) ||
-          reaches(0, 1, g.weights.edge_y) || reaches(-1, -1, g.weights.diag_main) ||
-          reaches(1, 1, g.weights.diag_main) || reaches(1, -1, g.weights.diag_anti) ||
-          reaches(-1, 1, g.weights.diag_anti)) {
-        live[i] = kReached;
-        changed = 1;
-      }
+      const DeviceWeights<Real>& s = g.weights;
+      const bool reached =
+          live[i] == 1 &&
+          (reaches(-1, 0, s.edge_x) || reaches(1, 0, s.edge_x) || reaches(0, -1, s.edge_y) ||
+           reaches(0, 1, s.edge_y) || reaches(-1, -1, s.diag_main) || reaches(1, 1, s.diag_main) ||
+           reaches(1, -1, s.diag_anti) || reaches(-1, 1, s.diag_anti));
+      scratch[i] = reached ? Real(1) : Real(0);
+      changed |= reached;
     });
     changed = __syncthreads_or(changed);
+    for_cells(g.h, g.w, [&](int, int, int i) {
+      if (scratch[i] > 0) live[i] = kReached;
+    });
+    __syncthreads();
   }
   for_cells(g.h, g.w, [&](int, int, int i) { live[i] = live[i] == kReached; });
   __syncthreads();
@@ -41,11 +46,13 @@ struct CgResult {
   bool converged;
 };
 
-// f.u: known values, 0 at live pixels -> the solution. As csrc/cpu/impute_linear/cg.h, pass by pass; y of level 0
-// lives in q, whose values are used up by then, and the residual to restrict in z.
+// f.u: known values, 0 at live pixels -> the solution. As csrc/cpu/impute_linear/cg.h, pass by
+// pass; y of level 0 lives in q, whose values are used up by then, and the residual to restrict in
+// z.
 template <typename Real>
-__device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Real>& f, const Field<Real>* fields,
-                                Real tolerance, int max_iterations, Real* partial) {
+__device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Real>& f,
+                                const Field<Real>* fields, Real tolerance, int max_iterations,
+                                Real* partial) {
   const DeviceLevel<Real>& g = plan.level[0];
   const int h = g.h, w = g.w;
   const DeviceWeights<Real> s = g.weights;
@@ -58,7 +65,8 @@ __device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Re
 
   bool weak = false;
   for_cells(h, w, [&](int x, int y, int i) {
-    if (f.live[i] && anchor_at(f.live, x, y, h, w, s) < Real(kKnownShareWithoutCoarse) * diagonal_at(x, y, h, w, s)) {
+    if (f.live[i] && anchor_at(f.live, x, y, h, w, s) <
+                         Real(kKnownShareWithoutCoarse) * diagonal_at(x, y, h, w, s)) {
       weak = true;
     }
   });
