@@ -123,7 +123,10 @@ def test_input_is_not_modified(rng) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mask": np.zeros((2, 4, 4), bool)}, r"mask must have shape \(2, 4, 5\) \(per pixel\) or \(2, 3, 4, 5\) \(per feat"),
+        (
+            {"mask": np.zeros((2, 4, 4), bool)},
+            r"mask must have shape \(2, 4, 5\) \(per pixel\) or \(2, 3, 4, 5\) \(per feat",
+        ),
         ({"value": "median"}, "value must be one of 'zero', 'mean', 'mean_all', 'blur' or 'noise', got 'median'"),
         ({"value": [1, 2]}, r"value must be one number, 3 \(one per channel\) or 2 x 3 .* got shape \(2,\)"),
         ({"value": float("inf")}, "value must be finite"),

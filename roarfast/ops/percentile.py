@@ -60,7 +60,9 @@ def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises
     for start in range(0, len(values), selection.MAX_RATES):
         some = np.ascontiguousarray(ascending[start : start + selection.MAX_RATES])
         part = xp.empty((n, len(some)), result_dtype, a)
-        workspace = xp.empty([xp.query(a, "percentile_workspace_bytes", DTYPE_CODES[dtype], n, f, len(some))], "uint8", a)
+        workspace = xp.empty(
+            [xp.query(a, "percentile_workspace_bytes", DTYPE_CODES[dtype], n, f, len(some))], "uint8", a
+        )
         codes = DTYPE_CODES[dtype], DTYPE_CODES[result_dtype]
         xp.call(a, "percentile", a, part, *codes, n, f, some.ctypes.data, len(some), flags, workspace)
         parts.append(part)
