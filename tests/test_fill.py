@@ -144,7 +144,7 @@ def test_bad_arguments(change, message) -> None:
 def test_more_bad_arguments() -> None:
     with pytest.raises(ValueError, match=r"value must be in \[0, 255\] for uint8 images, got 300"):
         rf.fill(np.zeros((1, 3, 2, 2), np.uint8), np.zeros((1, 2, 2), bool), 300)
-    with pytest.raises(ValueError, match="x must be .* layouts that fit: 'NHW', 'NF'"):
+    with pytest.raises(ValueError, match=r"x must be .* layouts that fit: 'NHW', 'NF'"):
         rf.fill(np.zeros((4, 4)), np.zeros((4, 4), bool), 0)
     with pytest.raises(TypeError, match="mask must have dtype bool or uint8, got float64"):
         rf.fill(np.zeros((1, 3, 2, 2)), np.zeros((1, 2, 2)), 0)

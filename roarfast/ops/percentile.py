@@ -38,7 +38,8 @@ def percentile(
     check.array("a", a, DTYPE_CODES)
     ndim = selection.sample_ndim(a, ndim)
     scalar = not isinstance(q, (Sequence, np.ndarray)) or isinstance(q, (str, bytes))
-    wanted = [check.number("q", v, 0, 100) for v in ([q] if scalar else q)]
+    values: Sequence[float] = [q] if scalar else q  # type: ignore[list-item, assignment]
+    wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
         raise ValueError("q must have at least one percentile, got none")
     if 0 in a.shape[len(a.shape) - ndim :]:
