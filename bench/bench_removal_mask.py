@@ -82,5 +82,3 @@ def cases(quick: bool) -> Iterator[Case]:
         yield case(256, 32, name, "exact", SMALL_FLOORS)
     yield case(256, 32, "60 % zeros", "percentile", SMALL_FLOORS)
     yield case(256, 32, "60 % zeros", "exact", {})
-
-

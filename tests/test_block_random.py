@@ -60,7 +60,7 @@ def test_batches_torch_and_errors() -> None:
     assert isinstance(masks, torch.Tensor) and masks.shape == (2, 3, 8, 8)
     np.testing.assert_array_equal(masks.reshape(6, 8, 8).numpy(), rf.block_random((6, 8, 8), 0.3))
     np.testing.assert_array_equal(rf.block_random((1, 8, 8), 0.3, index=[4])[0], rf.block_random((6, 8, 8), 0.3)[4])
-    with pytest.raises(ValueError, match="rates are fractions, so 30 % is 0.3"):
+    with pytest.raises(ValueError, match=r"rates are fractions, so 30 % is 0.3"):
         rf.block_random((2, 8, 8), 30)
     with pytest.raises(ValueError, match=r"shape must be \[..., H, W\]"):
         rf.block_random((8,), 0.3)

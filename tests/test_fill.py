@@ -123,7 +123,10 @@ def test_input_is_not_modified(rng) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mask": np.zeros((2, 4, 4), bool)}, r"mask must have shape \(2, 4, 5\) \(per pixel\) or \(2, 3, 4, 5\) \(per feat"),
+        (
+            {"mask": np.zeros((2, 4, 4), bool)},
+            r"mask must have shape \(2, 4, 5\) \(per pixel\) or \(2, 3, 4, 5\) \(per feat",
+        ),
         ({"value": "median"}, "value must be one of 'zero', 'mean', 'mean_all', 'blur' or 'noise', got 'median'"),
         ({"value": [1, 2]}, r"value must be one number, 3 \(one per channel\) or 2 x 3 .* got shape \(2,\)"),
         ({"value": float("inf")}, "value must be finite"),
@@ -141,7 +144,7 @@ def test_bad_arguments(change, message) -> None:
 def test_more_bad_arguments() -> None:
     with pytest.raises(ValueError, match=r"value must be in \[0, 255\] for uint8 images, got 300"):
         rf.fill(np.zeros((1, 3, 2, 2), np.uint8), np.zeros((1, 2, 2), bool), 300)
-    with pytest.raises(ValueError, match="x must be .* layouts that fit: 'NHW', 'NF'"):
+    with pytest.raises(ValueError, match=r"x must be .* layouts that fit: 'NHW', 'NF'"):
         rf.fill(np.zeros((4, 4)), np.zeros((4, 4), bool), 0)
     with pytest.raises(TypeError, match="mask must have dtype bool or uint8, got float64"):
         rf.fill(np.zeros((1, 3, 2, 2)), np.zeros((1, 2, 2)), 0)

@@ -61,7 +61,7 @@ def test_errors() -> None:
     x = np.zeros((2, 3, 4, 5), np.float32)
     with pytest.raises(ValueError, match=r"a must have shape \(2, 4, 5\) \(per pixel\)"):
         rf.remove(x, np.zeros((2, 5, 4), np.float32), 0.5)
-    with pytest.raises(ValueError, match="rates are fractions, so 50 % is 0.5"):
+    with pytest.raises(ValueError, match=r"rates are fractions, so 50 % is 0.5"):
         rf.remove(x, np.zeros((2, 4, 5), np.float32), 50)
     with pytest.raises(ValueError, match="a must not hold NaN"):
         rf.remove(x, np.full((2, 4, 5), np.nan, np.float32), 0.5)

@@ -31,8 +31,8 @@ struct FillSpec {
   uint64_t seed;
 };
 
-// Means are sums over this many interleaved lanes (pixel % kMeanLanes), added up as a binary tree: the order, and so
-// every bit, is the same on a CPU and in a thread block of that size.
+// Means are sums over this many interleaved lanes (pixel % kMeanLanes), added up as a binary tree:
+// the order, and so every bit, is the same on a CPU and in a thread block of that size.
 constexpr int kMeanLanes = 256;
 
 // Nearest value of an image dtype: uint8 rounds half to even and clips.
@@ -46,7 +46,8 @@ RF_HD T to_pixel(V v) {
   }
 }
 
-// The noise of one feature (channel * p + pixel, whatever the layout) from its standard normal number.
+// The noise of one feature (channel * p + pixel, whatever the layout) from its standard normal
+// number.
 template <typename T>
 RF_HD T noise_pixel(const FillSpec& spec, float normal) {
   using V = compute_t<T>;
@@ -57,10 +58,13 @@ RF_HD T noise_pixel(const FillSpec& spec, float normal) {
 inline rf_status check_fill(const ImageLayout& layout, const FillSpec& spec) {
   if (layout.n < 0 || layout.c < 0 || layout.p < 0) {
     return fail(RF_INVALID_ARGUMENT, "sizes must be >= 0, got n %lld, c %lld, p %lld",
-                static_cast<long long>(layout.n), static_cast<long long>(layout.c), static_cast<long long>(layout.p));
+                static_cast<long long>(layout.n), static_cast<long long>(layout.c),
+                static_cast<long long>(layout.p));
   }
-  if (spec.kind == RF_FILL_VALUES && !spec.values) return fail(RF_INVALID_ARGUMENT, "fill values are missing");
-  if (spec.kind == RF_FILL_IMAGE && !spec.other) return fail(RF_INVALID_ARGUMENT, "the image to fill from is missing");
+  if (spec.kind == RF_FILL_VALUES && !spec.values)
+    return fail(RF_INVALID_ARGUMENT, "fill values are missing");
+  if (spec.kind == RF_FILL_IMAGE && !spec.other)
+    return fail(RF_INVALID_ARGUMENT, "the image to fill from is missing");
   if (spec.kind < RF_FILL_VALUES || spec.kind > RF_FILL_NOISE) {
     return fail(RF_INVALID_ARGUMENT, "unknown fill kind %d", static_cast<int>(spec.kind));
   }

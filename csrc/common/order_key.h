@@ -1,5 +1,5 @@
-// Unsigned integers in the order of the values of a dtype, for selection by digits: -0 has the key of +0, NaN that of
-// +inf.
+// Unsigned integers in the order of the values of a dtype, for selection by digits: -0 has the key
+// of +0, NaN that of +inf.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ RF_HD bool is_nan(T v) {
   return x != x;
 }
 
-// From the bits of an IEEE format with `kBits` bits: negative numbers are flipped, the others get the top bit.
+// From the bits of an IEEE format with `kBits` bits: negative numbers are flipped, the others get
+// the top bit.
 template <typename T>
 RF_HD key_t<T> order_key(T v) {
   using Key = key_t<T>;

@@ -1,7 +1,8 @@
-// What the selection ops mean, shared by every backend: counts, NumPy's percentile arithmetic, the order of ties.
+// What the selection ops mean, shared by every backend: counts, NumPy's percentile arithmetic, the
+// order of ties.
 //
-// All rules come down to order statistics of a row. `exact` needs the value at one rank, `percentile` and
-// `strict` the two neighbours between which NumPy interpolates.
+// All rules come down to order statistics of a row. `exact` needs the value at one rank,
+// `percentile` and `strict` the two neighbours between which NumPy interpolates.
 #pragma once
 
 #include <cmath>
@@ -15,8 +16,8 @@
 
 namespace rf {
 
-// floor(t * f), where a product that misses an integer only by rounding counts as that integer: 0.29 * 100 is
-// 29 (in double it is 28.999999999999996).
+// floor(t * f), where a product that misses an integer only by rounding counts as that integer:
+// 0.29 * 100 is 29 (in double it is 28.999999999999996).
 RF_HD int64_t exact_count(double t, int64_t f) {
   const double product = t * static_cast<double>(f) * (1.0 + 8.9e-16);
   const int64_t k = static_cast<int64_t>(floor(product));
@@ -27,7 +28,8 @@ RF_HD int64_t exact_count(double t, int64_t f) {
 template <typename T>
 using percentile_t = std::conditional_t<std::is_same_v<T, uint8_t>, double, T>;
 
-// Rounds once, from double, to what T can represent; half and bfloat16 through round-to-odd in float.
+// Rounds once, from double, to what T can represent; half and bfloat16 through round-to-odd in
+// float.
 template <typename T>
 RF_HD double round_to(double v) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, uint8_t>) {
@@ -38,20 +40,23 @@ RF_HD double round_to(double v) {
     const float nearest = static_cast<float>(v);
     uint32_t odd = float_bits(nearest);
     const double error = fabs(v) - fabs(static_cast<double>(nearest));
-    if (error != 0.0 && !(odd & 1u) && (odd & 0x7fffffffu) < 0x7f800000u) odd += error > 0.0 ? 1u : -1u;
+    if (error != 0.0 && !(odd & 1u) && (odd & 0x7fffffffu) < 0x7f800000u)
+      odd += error > 0.0 ? 1u : -1u;
     return load(store<T>(bits_float(odd)));
   }
 }
 
-// How NumPy interpolates one percentile of f values: between ranks `below` and `above`, with weight t.
+// How NumPy interpolates one percentile of f values: between ranks `below` and `above`, with weight
+// t.
 struct Interpolation {
   int64_t below, above;
   double t, one_minus_t;  // already rounded to the dtype NumPy multiplies in
   bool from_above;        // t >= 0.5: NumPy starts from the upper value
 };
 
-// numpy.lib._function_base_impl: _get_indexes, _get_gamma and the preparations of _lerp. `wide` is the
-// arithmetic for an array of q (weights stay float64), otherwise that for a Python float (weights become T).
+// numpy.lib._function_base_impl: _get_indexes, _get_gamma and the preparations of _lerp. `wide` is
+// the arithmetic for an array of q (weights stay float64), otherwise that for a Python float
+// (weights become T).
 template <typename T>
 RF_HD Interpolation plan_percentile(double q, int64_t f, bool wide) {
   const double position = static_cast<double>(f - 1) * (q / 100.0);
@@ -70,7 +75,8 @@ RF_HD Interpolation plan_percentile(double q, int64_t f, bool wide) {
   return p;
 }
 
-// NumPy's _lerp, every operation rounded to T (R = percentile_t<T>) or, wide, to double (R = double).
+// NumPy's _lerp, every operation rounded to T (R = percentile_t<T>) or, wide, to double (R =
+// double).
 template <typename T, bool wide>
 RF_HD auto lerp(compute_t<T> a, compute_t<T> b, const Interpolation& p) {
   if constexpr (std::is_same_v<T, uint8_t> || std::is_same_v<T, double>) {
@@ -97,11 +103,12 @@ RF_HD double rule_percentile(double t, rf_order order) {
 // The checks every selection function starts with.
 inline rf_status check_selection(int64_t f, const double* rates, int64_t count) {
   if (f >= (int64_t{1} << 32)) {
-    return fail(RF_INVALID_ARGUMENT, "a sample may have fewer than 2^32 features, got %lld", static_cast<long long>(f));
+    return fail(RF_INVALID_ARGUMENT, "a sample may have fewer than 2^32 features, got %lld",
+                static_cast<long long>(f));
   }
   if (count > RF_MAX_RATES) {
-    return fail(RF_INVALID_ARGUMENT, "at most %d rates fit in one call, got %lld", static_cast<int>(RF_MAX_RATES),
-                static_cast<long long>(count));
+    return fail(RF_INVALID_ARGUMENT, "at most %d rates fit in one call, got %lld",
+                static_cast<int>(RF_MAX_RATES), static_cast<long long>(count));
   }
   for (int64_t j = 0; j < count; ++j) {
     if (!(rates[j] >= 0.0 && rates[j] <= 1.0)) {
@@ -114,12 +121,14 @@ inline rf_status check_selection(int64_t f, const double* rates, int64_t count) 
 inline rf_status check_percentile(int64_t f, const double* q, int64_t count) {
   if (f < 1) return fail(RF_INVALID_ARGUMENT, "percentiles of nothing: samples have 0 features");
   for (int64_t j = 0; j < count; ++j) {
-    if (!(q[j] >= 0.0 && q[j] <= 100.0)) return fail(RF_INVALID_ARGUMENT, "q must be in [0, 100], got %g", q[j]);
+    if (!(q[j] >= 0.0 && q[j] <= 100.0))
+      return fail(RF_INVALID_ARGUMENT, "q must be in [0, 100], got %g", q[j]);
   }
   return check_selection(f, nullptr, 0) ? RF_INVALID_ARGUMENT
-         : count > RF_MAX_RATES         ? fail(RF_INVALID_ARGUMENT, "at most %d q fit in one call, got %lld",
-                                               static_cast<int>(RF_MAX_RATES), static_cast<long long>(count))
-                                        : RF_OK;
+         : count > RF_MAX_RATES
+             ? fail(RF_INVALID_ARGUMENT, "at most %d q fit in one call, got %lld",
+                    static_cast<int>(RF_MAX_RATES), static_cast<long long>(count))
+             : RF_OK;
 }
 
 }  // namespace rf

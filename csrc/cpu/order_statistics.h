@@ -1,67 +1,25 @@
-// Order statistics of one row without sorting it: one pass finds the range, one spreads the values over a few
-// hundred buckets and counts them, one collects the buckets that hold wanted ranks; those few values are searched.
+// Order statistics of one row without sorting it: one pass finds the range, one spreads the values
+// over a few hundred buckets and counts them, one collects the buckets that hold wanted ranks;
+// those few values are searched.
 //
-// Values map to buckets by a non-decreasing function, so buckets are ordered as values are, and any choice of the
-// function is exact. Linear in the value suits most maps; heavy tails (squared gradients) would all fall into
-// one bucket, so there it is linear in the bit pattern, which is about logarithmic.
+// Values map to buckets by a non-decreasing function, so buckets are ordered as values are, and any
+// choice of the function is exact. Linear in the value suits most maps; heavy tails (squared
+// gradients) would all fall into one bucket, so there it is linear in the bit pattern, which is
+// about logarithmic.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
-#include "common/qualifiers.h"
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "cpu/select_values.h"
 
 namespace rf {
-
-// The value at one rank, how many values of the row are smaller, and how many are equal to it.
-template <typename V>
-struct OrderStatistic {
-  V value;
-  int64_t smaller, equal;
-};
-
-template <typename V>
-struct RowRange {
-  V low, high;
-  bool has_nan;
-};
-
-// Smallest and largest value; a NaN is noticed. Written with vector types, since GCC reduces floats lane by lane
-// only where it is told to.
-template <typename V>
-RowRange<V> row_range(const V* x, int64_t n) {
-  constexpr int kLanes = 32 / sizeof(V), kVectors = 2;
-  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
-  Vector low[kVectors], high[kVectors];
-  for (int k = 0; k < kVectors; ++k) low[k] = high[k] = Vector{} + x[0];
-  auto nan = low[0] != low[0];
-  int64_t i = 0;
-  for (; i + kLanes * kVectors <= n; i += kLanes * kVectors) {
-    for (int k = 0; k < kVectors; ++k) {
-      const Vector v = *reinterpret_cast<const Vector*>(x + i + kLanes * k);
-      low[k] = v < low[k] ? v : low[k];
-      high[k] = v > high[k] ? v : high[k];
-      nan |= v != v;
-    }
-  }
-  RowRange<V> r{x[0], x[0], false};
-  const auto include = [&r](V a, V b) {
-    r.low = std::min(r.low, a);
-    r.high = std::max(r.high, b);
-  };
-  for (int l = 0; l < kLanes; ++l) {
-    for (int k = 0; k < kVectors; ++k) include(low[k][l], high[k][l]);
-    r.has_nan |= nan[l] != 0;
-  }
-  for (; i < n; ++i) {
-    include(x[i], x[i]);
-    r.has_nan |= x[i] != x[i];
-  }
-  return r;
-}
 
 // Unsigned keys in the order of the values; adding 0 makes -0 and +0 one key.
 inline uint32_t order_key(float v) {
@@ -77,75 +35,17 @@ inline uint64_t order_key(double v) {
   return u ^ (static_cast<uint64_t>(static_cast<int64_t>(u) >> 63) | 0x8000000000000000ull);
 }
 
-// How many of x[0..n) are smaller than and equal to the pivot.
-template <typename V>
-void count_below(const V* x, int64_t n, V pivot, int64_t* smaller, int64_t* equal) {
-  constexpr int64_t kBlock = 1 << 20;  // so that 32-bit counters, which vectorise, cannot overflow
-  *smaller = *equal = 0;
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    int32_t s = 0, e = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      s += x[i] < pivot;
-      e += x[i] == pivot;
-    }
-    *smaller += s;
-    *equal += e;
-  }
-}
-
-// The value at `rank` among x[0..n), in which x is overwritten: quickselect with three-way counting, so that
-// constant and heavily tied data end after one round.
-template <typename V>
-OrderStatistic<V> select_in_place(V* x, int64_t n, int64_t rank) {
-  int64_t skipped = 0;
-  while (n > 32) {
-    // The pivot is the sample's value at the same relative rank: it ends close to the wanted one.
-    constexpr int kSample = 15;
-    V sample[kSample];
-    for (int s = 0; s < kSample; ++s) sample[s] = x[(n - 1) * s / (kSample - 1)];
-    for (int i = 1; i < kSample; ++i) {
-      const V v = sample[i];
-      int j = i;
-      for (; j > 0 && v < sample[j - 1]; --j) sample[j] = sample[j - 1];
-      sample[j] = v;
-    }
-    const V pivot = sample[rank * kSample / n];
-    int64_t smaller, equal;
-    count_below(x, n, pivot, &smaller, &equal);
-    if (rank >= smaller && rank < smaller + equal) return {pivot, skipped + smaller, equal};
-    const bool below = rank < smaller;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const V v = x[i];
-      x[kept] = v;
-      kept += below ? v < pivot : pivot < v;
-    }
-    if (!below) {
-      skipped += smaller + equal;
-      rank -= smaller + equal;
-    }
-    n = kept;
-  }
-  std::sort(x, x + n);
-  OrderStatistic<V> r{x[rank], skipped, 0};
-  for (int64_t i = 0; i < n; ++i) {
-    r.smaller += x[i] < r.value;
-    r.equal += x[i] == r.value;
-  }
-  return r;
-}
-
 // Selects several ranks of a row. All memory comes from outside; see scratch_bytes.
 template <typename V>
 class RowSelector {
  public:
   static constexpr int kMaxBuckets = 1024, kCopies = 4;
+  static constexpr int kBlockBuckets = 16;
   static constexpr int64_t kSmall = 64;  // below this, sorting is cheaper than counting
 
   static int64_t scratch_bytes(int64_t n, int64_t max_ranks) {
-    return 64 * 6 + kCopies * kMaxBuckets * 4 + kMaxBuckets * 2 + aligned(n * 2) + 2 * aligned(n * sizeof(V)) +
-           aligned(max_ranks * sizeof(Wanted));
+    return 64 * 6 + kCopies * kMaxBuckets * 4 + kMaxBuckets * 2 + aligned(n * 2) +
+           2 * aligned(n * sizeof(V)) + aligned(max_ranks * sizeof(Wanted));
   }
 
   RowSelector(void* scratch, int64_t n, int64_t max_ranks) {
@@ -179,7 +79,7 @@ class RowSelector {
       }
       return;
     }
-    buckets_ = n >= 8192 ? kMaxBuckets : 256;
+    buckets_ = n >= 8192 ? kMaxBuckets : count > 4 ? 512 : 256;
     int first = 0, last = count;
     settle_common_value(x, n, ranks, &first, &last, out);
     if (first == last) return;
@@ -210,8 +110,9 @@ class RowSelector {
 
   static int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
 
-  // Maps with one very common value (ReLU: zeros) have most ranks within its ties, where counting smaller and equal
-  // values is all it takes. Settles those ranks if they are the first or the last; the others are [first, last).
+  // Maps with one very common value (ReLU: zeros) have most ranks within its ties, where counting
+  // smaller and equal values is all it takes. Settles those ranks if they are the first or the
+  // last; the others are [first, last).
   void settle_common_value(const V* x, int64_t n, const int64_t* ranks, int* first, int* last,
                            OrderStatistic<V>* out) {
     constexpr int kSample = 16;
@@ -227,13 +128,15 @@ class RowSelector {
     if (votes < 4) return;
     OrderStatistic<V> s{common, 0, 0};
     count_below(x, n, common, &s.smaller, &s.equal);
-    const auto tied = [&](int r) { return ranks[r] >= s.smaller && ranks[r] < s.smaller + s.equal; };
+    const auto tied = [&](int r) {
+      return ranks[r] >= s.smaller && ranks[r] < s.smaller + s.equal;
+    };
     while (*first < *last && tied(*first)) out[(*first)++] = s;
     while (*first < *last && tied(*last - 1)) out[--*last] = s;
   }
 
-  // ids_[i] and the histogram, in interleaved copies: neighbours often share a bucket, and waiting for the
-  // previous increment of the same counter would cost more than the counting.
+  // ids_[i] and the histogram, in interleaved copies: neighbours often share a bucket, and waiting
+  // for the previous increment of the same counter would cost more than the counting.
   void spread(const V* x, int64_t n, const RowRange<V>& range) {
     const V span = range.high - range.low;
     const V scale = static_cast<V>(buckets_) / span;
@@ -242,7 +145,8 @@ class RowSelector {
     for (int s = 0; s < kSample; ++s) {
       deviation += std::abs(x[(n - 1) * s / (kSample - 1)] - x[(n - 1) / 2]);
     }
-    const bool linear = std::isfinite(span) && std::isfinite(scale) && deviation > span * V(kSample / 24.0);
+    const bool linear =
+        std::isfinite(span) && std::isfinite(scale) && deviation > span * V(kSample / 24.0);
     std::memset(histogram_, 0, kCopies * buckets_ * sizeof(uint32_t));
     // Blocks, so that the ids are counted while they are in the first-level cache.
     constexpr int64_t kBlock = 2048;
@@ -251,7 +155,8 @@ class RowSelector {
     const V low = range.low;
     const auto low_key = order_key(range.low);
     int shift = 0;
-    while ((order_key(range.high) - low_key) >> shift > static_cast<decltype(low_key)>(top)) ++shift;
+    while ((order_key(range.high) - low_key) >> shift > static_cast<decltype(low_key)>(top))
+      ++shift;
     for (int64_t begin = 0; begin < n; begin += kBlock) {
       const int64_t end = std::min(n, begin + kBlock);
       if (linear) {
@@ -282,25 +187,37 @@ class RowSelector {
   void find_buckets(const int64_t* ranks, int count) {
     uint32_t* const h = histogram_;
     const int buckets = buckets_;
-    for (int b = 0; b < buckets; ++b) h[b] += h[buckets + b] + h[2 * buckets + b] + h[3 * buckets + b];
+    uint32_t* const blocks = h + buckets;  // sums of kBlockBuckets, in place of the copies
+    for (int b = 0; b < buckets; ++b)
+      h[b] += h[buckets + b] + h[2 * buckets + b] + h[3 * buckets + b];
+    for (int k = 0; k < buckets / kBlockBuckets; ++k) {
+      uint32_t sum = 0;
+      for (int b = 0; b < kBlockBuckets; ++b) sum += h[k * kBlockBuckets + b];
+      blocks[k] = sum;
+    }
     int64_t before = 0, start = 0;
     int bucket = 0, previous = -1;
-    slots_ = 0;
     for (int r = 0; r < count; ++r) {
-      while (before + histogram_[bucket] <= ranks[r]) before += histogram_[bucket++];
+      while (before + h[bucket] <= ranks[r]) {
+        before += h[bucket++];
+        if (bucket % kBlockBuckets != 0) continue;
+        while (before + blocks[bucket / kBlockBuckets] <= ranks[r]) {
+          before += blocks[bucket / kBlockBuckets];
+          bucket += kBlockBuckets;
+        }
+      }
       wanted_[r] = {before, static_cast<int64_t>(histogram_[bucket]), start, bucket};
       if (bucket != previous && previous >= 0) {
         start += histogram_[previous];
         wanted_[r].start = start;
       }
-      slots_ += bucket != previous;
       previous = bucket;
     }
     count_ = count;
   }
 
-  // Copies the wanted buckets to `collected_`, each to its own stretch. Few values are wanted, so a vectorised
-  // look at 64 ids decides whether to look closer.
+  // Copies the wanted buckets to `collected_`, each to its own stretch. Few values are wanted, so
+  // vectors of ids are compared with them and only the hits are visited.
   void collect(const V* x, int64_t n) {
     uint32_t* next = histogram_ + buckets_;  // the copies are free again
     constexpr int kFewBuckets = 12;
@@ -314,31 +231,57 @@ class RowSelector {
       slot = static_cast<int16_t>(distinct);
       next[distinct++] = static_cast<uint32_t>(wanted_[r].start);
     }
-    for (int64_t begin = 0; begin < n; begin += kChunk) {
-      const int64_t end = std::min(n, begin + kChunk);
+    const bool is_few = distinct <= kFewBuckets;
+    const int16_t* const slots = slot_;
+    V* const collected = collected_;
+    int64_t begin = 0;
+    for (; is_few && begin + kChunk <= n; begin += kChunk) {
       const uint16_t* ids = ids_ + begin;
-      if (distinct <= kFewBuckets && end - begin == kChunk && !any_of(ids, few, distinct)) continue;
-      for (int64_t i = 0; i < end - begin; ++i) {
-        const int16_t slot = slot_[ids[i]];
-        if (slot >= 0) collected_[next[slot]++] = x[begin + i];
+      for (uint64_t hits = hits_of(ids, few, distinct); hits != 0; hits &= hits - 1) {
+        const int i = __builtin_ctzll(hits);
+        collected[next[slots[ids[i]]]++] = x[begin + i];
       }
+    }
+    for (; begin < n; ++begin) {
+      const int16_t slot = slots[ids_[begin]];
+      if (slot >= 0) collected[next[slot]++] = x[begin];
     }
   }
 
   static constexpr int64_t kChunk = 64;
 
-  // Whether one of kChunk ids is one of the buckets.
-  static bool any_of(const uint16_t* ids, const uint16_t* buckets, int count) {
+  // Which of kChunk ids are one of the buckets, as bits.
+  static uint64_t hits_of(const uint16_t* ids, const uint16_t* buckets, int count) {
     typedef uint16_t Vector __attribute__((vector_size(32), aligned(2), may_alias));
     const Vector* v = reinterpret_cast<const Vector*>(ids);
-    auto hit = v[0] == buckets[0];
-    for (int d = 0; d < count; ++d) {
-      const uint16_t b = buckets[d];
-      hit |= (v[0] == b) | (v[1] == b) | (v[2] == b) | (v[3] == b);
+    auto hit0 = v[0] == buckets[0], hit1 = v[1] == buckets[0], hit2 = v[2] == buckets[0],
+         hit3 = v[3] == buckets[0];
+    for (int d = 1; d < count; ++d) {
+      hit0 |= v[0] == buckets[d];
+      hit1 |= v[1] == buckets[d];
+      hit2 |= v[2] == buckets[d];
+      hit3 |= v[3] == buckets[d];
     }
-    uint64_t words[4];
-    std::memcpy(words, &hit, 32);
-    return (words[0] | words[1] | words[2] | words[3]) != 0;
+#ifdef __AVX2__
+    const auto bits =
+        [](auto a,
+           auto b) {  // one bit per 16-bit lane; packing works within halves, so put them in order
+          const __m256i packed =
+              _mm256_packs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+          return static_cast<uint64_t>(
+              static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_permute4x64_epi64(packed, 0xd8))));
+        };
+    return bits(hit0, hit1) | bits(hit2, hit3) << 32;
+#else
+    int16_t lanes[kChunk];
+    std::memcpy(lanes, &hit0, 32);
+    std::memcpy(lanes + 16, &hit1, 32);
+    std::memcpy(lanes + 32, &hit2, 32);
+    std::memcpy(lanes + 48, &hit3, 32);
+    uint64_t any = 0;
+    for (int i = 0; i < kChunk; ++i) any |= static_cast<uint64_t>(lanes[i] & 1) << i;
+    return any;
+#endif
   }
 
   uint32_t* histogram_;  // [kCopies, buckets_]
@@ -346,7 +289,7 @@ class RowSelector {
   uint16_t* ids_;        // [n] the bucket of each value
   V *collected_, *work_;
   Wanted* wanted_;
-  int buckets_ = 0, slots_ = 0, count_ = 0;
+  int buckets_ = 0, count_ = 0;
 };
 
 }  // namespace rf

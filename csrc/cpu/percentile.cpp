@@ -15,7 +15,8 @@ struct PercentilePlan {
   int below[RF_MAX_RATES], above[RF_MAX_RATES];
   int rank_count = 0, count;
 
-  PercentilePlan(const double* percentiles, int64_t nq, int64_t f, bool wide) : count(static_cast<int>(nq)) {
+  PercentilePlan(const double* percentiles, int64_t nq, int64_t f, bool wide)
+      : count(static_cast<int>(nq)) {
     for (int j = 0; j < count; ++j) {
       q[j] = rf::plan_percentile<T>(percentiles[j], f, wide);
       ranks[rank_count++] = q[j].below;
@@ -32,11 +33,12 @@ struct PercentilePlan {
 
 }  // namespace
 
-extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype, int64_t n,
-                                   int64_t f, const double* q, int64_t nq, uint8_t* nan_flags, void* workspace,
-                                   rf_stream) {
+extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype,
+                                   int64_t n, int64_t f, const double* q, int64_t nq,
+                                   uint8_t* nan_flags, void* workspace, rf_stream) {
   if (const rf_status bad = rf::check_percentile(f, q, nq)) return bad;
-  if (out_dtype != dtype && out_dtype != RF_FLOAT64) return rf::fail_dtype("percentile (out)", out_dtype);
+  if (out_dtype != dtype && out_dtype != RF_FLOAT64)
+    return rf::fail_dtype("percentile (out)", out_dtype);
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using V = rf::compute_t<T>;
@@ -55,7 +57,8 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
           if (wide) {
             static_cast<double*>(out)[i * nq + j] = rf::lerp<T, true>(a, b, plan.q[j]);
           } else {
-            static_cast<T*>(out)[i * nq + j] = rf::store<T>(static_cast<V>(rf::lerp<T, false>(a, b, plan.q[j])));
+            static_cast<T*>(out)[i * nq + j] =
+                rf::store<T>(static_cast<V>(rf::lerp<T, false>(a, b, plan.q[j])));
           }
         }
       }

@@ -3,14 +3,15 @@
 #include "cpu/philox_lanes.h"
 #include "cpu/row_removal.h"
 
-extern "C" rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed, const int64_t* index,
-                                     rf_stream) {
+extern "C" rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed,
+                                     const int64_t* index, rf_stream) {
   rf::parallel_for(n, rf::row_grain(f), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       float* row = out + i * f;
       rf::for_philox_words(seed, index ? index[i] : i, f, rf::kDomainPixelRandom,
                            [row](int64_t first, int count, const uint32_t* words) {
-                             for (int w = 0; w < count; ++w) row[first + w] = rf::uniform_from_word(words[w]);
+                             for (int w = 0; w < count; ++w)
+                               row[first + w] = rf::uniform_from_word(words[w]);
                            });
     }
   });

@@ -3,9 +3,10 @@
 #include "common/status.h"
 #include "cpu/row_mask.h"
 
-extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n, int64_t f,
-                                     double drop, rf_rule rule, rf_order order, int keep, uint64_t seed,
-                                     const int64_t* index, uint8_t* nan_flags, void* workspace, rf_stream) {
+extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n,
+                                     int64_t f, double drop, rf_rule rule, rf_order order, int keep,
+                                     uint64_t seed, const int64_t* index, uint8_t* nan_flags,
+                                     void* workspace, rf_stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {

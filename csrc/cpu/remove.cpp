@@ -11,19 +11,23 @@ int64_t mask_bytes(int64_t f) { return (f + 63) & ~int64_t{63}; }
 template <typename F>
 bool dispatch_both(rf_dtype x, rf_dtype a, const F& f) {
   bool known = false;
-  rf::dispatch_any(x, [&](auto image) { known = rf::dispatch_any(a, [&](auto map) { f(image, map); }); });
+  rf::dispatch_any(
+      x, [&](auto image) { known = rf::dispatch_any(a, [&](auto map) { f(image, map); }); });
   return known;
 }
 
 }  // namespace
 
-extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtype dtype, rf_dtype in_dtype, int64_t n,
-                               int64_t c, int64_t p, int channels_last, int per_feature, double drop, rf_rule rule,
-                               rf_order order, int keep, uint64_t seed, const int64_t* index, uint8_t* nan_flags,
-                               rf_fill_kind kind, const double* values, int values_per_image, const void* other,
-                               double noise_mean, double noise_std, uint64_t noise_seed, void* workspace, rf_stream) {
+extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtype dtype,
+                               rf_dtype in_dtype, int64_t n, int64_t c, int64_t p,
+                               int channels_last, int per_feature, double drop, rf_rule rule,
+                               rf_order order, int keep, uint64_t seed, const int64_t* index,
+                               uint8_t* nan_flags, rf_fill_kind kind, const double* values,
+                               int values_per_image, const void* other, double noise_mean,
+                               double noise_std, uint64_t noise_seed, void* workspace, rf_stream) {
   const rf::ImageLayout layout{n, c, p, channels_last != 0, per_feature != 0};
-  const rf::FillSpec spec{kind, values, values_per_image != 0, other, noise_mean, noise_std, noise_seed};
+  const rf::FillSpec spec{kind,      values,    values_per_image != 0, other, noise_mean,
+                          noise_std, noise_seed};
   const int64_t f = layout.mask_size(), features = layout.features();
   if (const rf_status bad = rf::check_fill(layout, spec)) return bad;
   if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
@@ -42,19 +46,24 @@ extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtyp
         const bool nan = row.load_row(static_cast<const A*>(in) + i * f);
         if (nan_flags) nan_flags[i] = nan;
         rf::mask_row(row, plan, keep != 0, seed, sample, mine);
-        filler.fill(i, sample, static_cast<const X*>(x) + i * features, mine, static_cast<X*>(out) + i * features);
+        filler.fill(i, sample, static_cast<const X*>(x) + i * features, mine,
+                    static_cast<X*>(out) + i * features);
       }
     });
   });
-  return known ? RF_OK : rf::fail(RF_UNSUPPORTED_DTYPE, "remove has no kernel for dtype codes %d, %d", dtype, in_dtype);
+  return known ? RF_OK
+               : rf::fail(RF_UNSUPPORTED_DTYPE, "remove has no kernel for dtype codes %d, %d",
+                          dtype, in_dtype);
 }
 
-extern "C" int64_t rf_remove_workspace_bytes(rf_dtype in_dtype, int64_t n, int64_t c, int64_t p, int per_feature) {
+extern "C" int64_t rf_remove_workspace_bytes(rf_dtype in_dtype, int64_t n, int64_t c, int64_t p,
+                                             int per_feature) {
   const int64_t f = per_feature ? c * p : p;
   int64_t bytes = 0;
   rf::dispatch_any(in_dtype, [&](auto tag) {
     using A = typename decltype(tag)::type;
-    bytes = (rf::RowRemoval<A>::scratch_bytes(f, 1) + mask_bytes(f)) * rf::plan_threads(n, rf::row_grain(c * p));
+    bytes = (rf::RowRemoval<A>::scratch_bytes(f, 1) + mask_bytes(f)) *
+            rf::plan_threads(n, rf::row_grain(c * p));
   });
   return bytes;
 }

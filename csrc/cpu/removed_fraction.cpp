@@ -2,9 +2,10 @@
 #include "common/parallel.h"
 #include "common/status.h"
 
-extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f, int64_t j,
-                                         rf_stream) {
-  if (f == 0 && n > 0) return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
+extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f,
+                                         int64_t j, rf_stream) {
+  if (f == 0 && n > 0)
+    return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
   const int limit = static_cast<int>(j);
   rf::parallel_for(n, 1 + 262144 / std::max<int64_t>(f, 1), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {

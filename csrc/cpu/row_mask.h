@@ -5,15 +5,19 @@
 
 namespace rf {
 
-// Separate functions, not inlined: GCC vectorises these loops reliably only where it sees nothing else.
+// Separate functions, not inlined: GCC vectorises these loops reliably only where it sees nothing
+// else.
 template <bool morf, typename V>
-__attribute__((noinline)) void compare_row(const V* x, int64_t f, V edge, uint8_t flip, uint8_t* mask) {
-  for (int64_t i = 0; i < f; ++i) mask[i] = static_cast<uint8_t>(morf ? x[i] >= edge : x[i] <= edge) ^ flip;
+__attribute__((noinline)) void compare_row(const V* x, int64_t f, V edge, uint8_t flip,
+                                           uint8_t* mask) {
+  for (int64_t i = 0; i < f; ++i)
+    mask[i] = static_cast<uint8_t>(morf ? x[i] >= edge : x[i] <= edge) ^ flip;
 }
 
 template <bool morf, typename V>
-__attribute__((noinline)) void compare_row_and_hash(const V* x, const uint32_t* hashes, int64_t f, V edge,
-                                                    uint32_t hash, uint8_t flip, uint8_t* mask) {
+__attribute__((noinline)) void compare_row_and_hash(const V* x, const uint32_t* hashes, int64_t f,
+                                                    V edge, uint32_t hash, uint8_t flip,
+                                                    uint8_t* mask) {
   for (int64_t i = 0; i < f; ++i) {
     const bool beyond = morf ? x[i] > edge : x[i] < edge;
     const bool chosen = morf ? hashes[i] >= hash : hashes[i] <= hash;
@@ -22,8 +26,8 @@ __attribute__((noinline)) void compare_row_and_hash(const V* x, const uint32_t* 
 }
 
 template <typename T>
-void mask_row(RowRemoval<T>& row, const RemovalPlan<T>& plan, bool keep, uint64_t seed, int64_t sample,
-              uint8_t* mask) {
+void mask_row(RowRemoval<T>& row, const RemovalPlan<T>& plan, bool keep, uint64_t seed,
+              int64_t sample, uint8_t* mask) {
   using V = typename RowRemoval<T>::V;
   const Bound<V>* bound = row.find_bounds(plan);
   const V* x = row.values();

@@ -1,4 +1,5 @@
-// Which features of one row are removed: from rates and a rule to bounds on the values, and ties by hash.
+// Which features of one row are removed: from rates and a rule to bounds on the values, and ties by
+// hash.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 
 namespace rf {
 
-// Removed are values >= bound (MoRF) or <= bound (LeRF); a NaN bound removes nothing. If `split`, of the values
-// equal to the bound only those go whose hash is >= (MoRF) or <= (LeRF) `hash`.
+// Removed are values >= bound (MoRF) or <= bound (LeRF); a NaN bound removes nothing. If `split`,
+// of the values equal to the bound only those go whose hash is >= (MoRF) or <= (LeRF) `hash`.
 template <typename V>
 struct Bound {
   V value;
@@ -49,13 +50,16 @@ class RowRemoval {
   using V = compute_t<T>;
 
   static int64_t scratch_bytes(int64_t f, int64_t rates) {
-    return RowSelector<V>::scratch_bytes(f, 2 * rates) + aligned(f * sizeof(V)) + aligned((f + kChunk) * 4) + aligned(f * 4 + 4) +
+    return RowSelector<V>::scratch_bytes(f, 2 * rates) + aligned(f * sizeof(V)) +
+           aligned((f + kChunk) * 4) + aligned(f * 4 + 4) +
            aligned(2 * rates * sizeof(OrderStatistic<V>)) + aligned(2 * rates * 8) +
            aligned(rates * sizeof(Bound<V>)) + 64;
   }
 
   RowRemoval(void* scratch, int64_t f, int64_t rates)
-      : f_(f), scratch_(align(scratch)), selector_(take(RowSelector<V>::scratch_bytes(f, 2 * rates)), f, 2 * rates) {
+      : f_(f),
+        scratch_(align(scratch)),
+        selector_(take(RowSelector<V>::scratch_bytes(f, 2 * rates)), f, 2 * rates) {
     converted_ = static_cast<V*>(take(f * sizeof(V)));
     hashes_ = static_cast<uint32_t*>(take((f + kChunk) * 4));
     inside_ = static_cast<uint32_t*>(take(f * 4 + 4));
@@ -64,7 +68,8 @@ class RowRemoval {
     bounds_ = static_cast<Bound<V>*>(take(rates * sizeof(Bound<V>)));
   }
 
-  // Loads the row: the values compared from now on are values()[0..f), with +inf for NaN. Whether it has a NaN.
+  // Loads the row: the values compared from now on are values()[0..f), with +inf for NaN. Whether
+  // it has a NaN.
   bool load_row(const T* row) {
     if constexpr (std::is_same_v<T, V>) {
       values_ = row;
@@ -90,15 +95,17 @@ class RowRemoval {
     selector_.select(values_, f_, range_, ranks, count, out);
   }
 
-  // The bounds of all rates, for codes made non-decreasing in what they remove; see docs/selection.md.
+  // The bounds of all rates, for codes made non-decreasing in what they remove; see
+  // docs/selection.md.
   const Bound<V>* find_bounds(const RemovalPlan<T>& plan) {
     plan.rule == RF_EXACT ? bounds_of_counts(plan) : bounds_of_percentiles(plan);
     return bounds_;
   }
 
-  // Finds, bound by bound, the hash that splits its ties, and calls apply(bound) while hashes()[i] holds the hashes
-  // of its ties. Two ties may share a hash: spared(j, i) is then called for each feature i that has the hash of
-  // bound j but stays (it has the lower feature number in MoRF, the higher in LeRF).
+  // Finds, bound by bound, the hash that splits its ties, and calls apply(bound) while hashes()[i]
+  // holds the hashes of its ties. Two ties may share a hash: spared(j, i) is then called for each
+  // feature i that has the hash of bound j but stays (it has the lower feature number in MoRF, the
+  // higher in LeRF).
   template <typename Spared, typename Apply>
   void split_ties(const RemovalPlan<T>& plan, uint64_t seed, int64_t sample, const Spared& spared,
                   const Apply& apply) {
@@ -113,7 +120,8 @@ class RowRemoval {
       const OrderStatistic<uint32_t> s = select_hash(bound, rank);
       bound.hash = s.value;
       apply(bound);
-      int64_t spare = s.equal - (bound.ties_to_remove - (morf ? bound.ties - s.smaller - s.equal : s.smaller));
+      int64_t spare =
+          s.equal - (bound.ties_to_remove - (morf ? bound.ties - s.smaller - s.equal : s.smaller));
       for (int64_t b = 0; spare > 0; ++b) {
         const int64_t i = morf ? b : f_ - 1 - b;
         if (values_[i] != bound.value || hashes_[i] != bound.hash) continue;
@@ -137,7 +145,8 @@ class RowRemoval {
   }
 
   void bounds_of_counts(const RemovalPlan<T>& plan) {
-    constexpr V kInf = std::numeric_limits<V>::infinity(), kNan = std::numeric_limits<V>::quiet_NaN();
+    constexpr V kInf = std::numeric_limits<V>::infinity(),
+                kNan = std::numeric_limits<V>::quiet_NaN();
     const bool morf = plan.order == RF_MORF;
     int count = 0;
     for (int b = 0; b < plan.count; ++b) {
@@ -171,10 +180,12 @@ class RowRemoval {
     select(ranks_, 2 * plan.count, statistics_);
     for (int j = 0; j < plan.count; ++j) {
       const Interpolation& p = plan.percentile[j];
-      bounds_[j] = {threshold_bound(plan, lerp<T, false>(value_at(plan, p.below), value_at(plan, p.above), p)),
+      bounds_[j] = {threshold_bound(
+                        plan, lerp<T, false>(value_at(plan, p.below), value_at(plan, p.above), p)),
                     false, 0, 0, 0};
     }
-    for (int j = 1; j < plan.count; ++j) {  // NaN thresholds (inf - inf) would break the nesting of codes
+    for (int j = 1; j < plan.count;
+         ++j) {  // NaN thresholds (inf - inf) would break the nesting of codes
       const V previous = bounds_[j - 1].value, v = bounds_[j].value;
       const bool nested = previous != previous || (morf ? v <= previous : v >= previous);
       if (!nested) bounds_[j].value = previous;
@@ -212,10 +223,12 @@ class RowRemoval {
     }
   }
 
-  // The hash at `rank` among the ties of the bound. Hashes are uniform, so it is known well in advance where that is:
-  // count the ties below a narrow bracket, collect those inside, and start over with everything if it is missed.
+  // The hash at `rank` among the ties of the bound. Hashes are uniform, so it is known well in
+  // advance where that is: count the ties below a narrow bracket, collect those inside, and start
+  // over with everything if it is missed.
   OrderStatistic<uint32_t> select_hash(const Bound<V>& bound, int64_t rank) {
-    const double ties = static_cast<double>(bound.ties), p = (static_cast<double>(rank) + 0.5) / ties;
+    const double ties = static_cast<double>(bound.ties),
+                 p = (static_cast<double>(rank) + 0.5) / ties;
     const double half_width = 5.0 * std::sqrt(p * (1.0 - p) / ties) + 4.0 / ties;
     double low = (p - half_width) * 4294967296.0, high = (p + half_width) * 4294967296.0;
     for (;;) {
@@ -266,6 +279,8 @@ class RowRemoval {
 };
 
 // Rows handed to a thread at a time: enough work to be worth waking it.
-inline int64_t row_grain(int64_t f) { return std::max<int64_t>(1, 32768 / std::max<int64_t>(f, 1)); }
+inline int64_t row_grain(int64_t f) {
+  return std::max<int64_t>(1, 32768 / std::max<int64_t>(f, 1));
+}
 
 }  // namespace rf

@@ -1,8 +1,8 @@
-// Masks of one random rectangle per image. One block per image: thread 0 draws the rectangle, all write the mask.
-#include "common/launch.h"
-
+// Masks of one random rectangle per image. One block per image: thread 0 draws the rectangle, all
+// write the mask.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "common/random_block.h"
 #include "common/status.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void block_random_kernel(uint8_t* __restrict__ mask,           // [n, h, w]
+__global__ void block_random_kernel(uint8_t* __restrict__ mask,  // [n, h, w]
                                     int64_t n, int64_t h, int64_t w, double drop, uint64_t seed,
                                     const int64_t* __restrict__ index) {  // [n] or null
   RF_SHARED(rf::Rectangle, rectangle, [1]);
@@ -28,10 +28,12 @@ __global__ void block_random_kernel(uint8_t* __restrict__ mask,           // [n,
 
 }  // namespace
 
-extern "C" rf_status rf_block_random(uint8_t* mask, int64_t n, int64_t h, int64_t w, double drop, uint64_t seed,
-                                     const int64_t* index, rf_stream stream) {
-  if (!(drop >= 0.0 && drop <= 1.0)) return rf::fail(RF_INVALID_ARGUMENT, "drop must be in [0, 1], got %g", drop);
+extern "C" rf_status rf_block_random(uint8_t* mask, int64_t n, int64_t h, int64_t w, double drop,
+                                     uint64_t seed, const int64_t* index, rf_stream stream) {
+  if (!(drop >= 0.0 && drop <= 1.0))
+    return rf::fail(RF_INVALID_ARGUMENT, "drop must be in [0, 1], got %g", drop);
   if (n == 0 || h == 0 || w == 0) return RF_OK;
   const unsigned grid = static_cast<unsigned>(std::min<int64_t>(n, 1 << 20));
-  return rf::launch(block_random_kernel, grid, kThreads, 0, stream, mask, n, h, w, drop, seed, index);
+  return rf::launch(block_random_kernel, grid, kThreads, 0, stream, mask, n, h, w, drop, seed,
+                    index);
 }

@@ -1,9 +1,8 @@
-// Replaces the masked features of images. Several blocks share an image, except where they need its mean: there one
-// block takes it all. Reads image and mask (once per channel), writes the image.
-#include "common/launch.h"
-
+// Replaces the masked features of images. Several blocks share an image, except where they need its
+// mean: there one block takes it all. Reads image and mask (once per channel), writes the image.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "cuda/fill_image.h"
 
 namespace {
@@ -12,26 +11,28 @@ constexpr int64_t kPixelsPerBlock = 4 * rf::kMeanLanes, kMaxGrid = 1 << 20;
 
 template <typename T>
 __global__ void __launch_bounds__(rf::kMeanLanes)
-    fill_kernel(const T* __restrict__ x,                  // [n, c, p] or [n, p, c]
-                const uint8_t* __restrict__ mask,         // [n, p] or as x
+    fill_kernel(const T* __restrict__ x,           // [n, c, p] or [n, p, c]
+                const uint8_t* __restrict__ mask,  // [n, p] or as x
                 T* __restrict__ out, rf::ImageLayout layout, rf::FillSpec spec, int64_t parts,
-                const int64_t* __restrict__ index) {      // [n] or null
+                const int64_t* __restrict__ index) {  // [n] or null
   RF_SHARED(rf::FillShared, shared, [1]);
   for (int64_t item = blockIdx.x; item < layout.n * parts; item += gridDim.x) {
     const int64_t i = item / parts, part = item % parts;
     const uint8_t* m = mask + i * layout.mask_size();
     const int64_t offset = i * layout.features();
     rf::fill_image(shared[0], layout, spec, i, index ? index[i] : i, x + offset, out + offset,
-                   part * rf::kMeanLanes + threadIdx.x, parts * rf::kMeanLanes, [m](int64_t k) { return m[k] != 0; });
+                   part * rf::kMeanLanes + threadIdx.x, parts * rf::kMeanLanes,
+                   [m](int64_t k) { return m[k] != 0; });
   }
 }
 
 }  // namespace
 
-extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype, int64_t n, int64_t c,
-                             int64_t p, int channels_last, int per_feature, rf_fill_kind kind, const double* values,
-                             int values_per_image, const void* other, double noise_mean, double noise_std,
-                             uint64_t seed, const int64_t* index, rf_stream stream) {
+extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype,
+                             int64_t n, int64_t c, int64_t p, int channels_last, int per_feature,
+                             rf_fill_kind kind, const double* values, int values_per_image,
+                             const void* other, double noise_mean, double noise_std, uint64_t seed,
+                             const int64_t* index, rf_stream stream) {
   const rf::ImageLayout layout{n, c, p, channels_last != 0, per_feature != 0};
   const rf::FillSpec spec{kind, values, values_per_image != 0, other, noise_mean, noise_std, seed};
   if (const rf_status bad = rf::check_fill(layout, spec)) return bad;
@@ -42,8 +43,8 @@ extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_d
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    status = rf::launch(fill_kernel<T>, grid, rf::kMeanLanes, 0, stream, static_cast<const T*>(x), mask,
-                        static_cast<T*>(out), layout, spec, parts, index);
+    status = rf::launch(fill_kernel<T>, grid, rf::kMeanLanes, 0, stream, static_cast<const T*>(x),
+                        mask, static_cast<T*>(out), layout, spec, parts, index);
   });
   return known ? status : rf::fail_dtype("fill", dtype);
 }

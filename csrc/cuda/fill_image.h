@@ -1,5 +1,5 @@
-// Filling one image by one thread block of kMeanLanes threads, whatever says which features are removed:
-// removed(i) for the feature i of the mask (a pixel, or a feature if per_feature).
+// Filling one image by one thread block of kMeanLanes threads, whatever says which features are
+// removed: removed(i) for the feature i of the mask (a pixel, or a feature if per_feature).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct FillShared {
 
 // The mean of one channel over the pixels that stay (over all, if none stays), or over all.
 template <typename T, typename Removed>
-__device__ double channel_mean(FillShared& shared, const ImageLayout& layout, const T* x, int64_t channel,
-                               bool only_kept, const Removed& removed) {
+__device__ double channel_mean(FillShared& shared, const ImageLayout& layout, const T* x,
+                               int64_t channel, bool only_kept, const Removed& removed) {
   const int64_t start = layout.channels_last ? channel : channel * layout.p;
   const int64_t step = layout.channels_last ? layout.c : 1;
   for (;;) {
@@ -49,24 +49,28 @@ __device__ double channel_mean(FillShared& shared, const ImageLayout& layout, co
 
 // out = x with removed features replaced, for pixels first, first + step, ... of every channel.
 template <typename T, typename Removed>
-__device__ void fill_image(FillShared& shared, const ImageLayout& layout, const FillSpec& spec, int64_t image,
-                           int64_t sample, const T* x, T* out, int64_t first, int64_t step, const Removed& removed) {
+__device__ void fill_image(FillShared& shared, const ImageLayout& layout, const FillSpec& spec,
+                           int64_t image, int64_t sample, const T* x, T* out, int64_t first,
+                           int64_t step, const Removed& removed) {
   const T* other = static_cast<const T*>(spec.other) + (spec.other ? image * layout.features() : 0);
   for (int64_t channel = 0; channel < layout.c; ++channel) {
     T value{};
     if (spec.kind == RF_FILL_VALUES) {
       value = to_pixel<T>(spec.values[(spec.values_per_image ? image * layout.c : 0) + channel]);
     } else if (spec.kind == RF_FILL_MEAN_KEPT || spec.kind == RF_FILL_MEAN_ALL) {
-      value = to_pixel<T>(channel_mean(shared, layout, x, channel, spec.kind == RF_FILL_MEAN_KEPT, removed));
+      value = to_pixel<T>(
+          channel_mean(shared, layout, x, channel, spec.kind == RF_FILL_MEAN_KEPT, removed));
     }
     for (int64_t pixel = first; pixel < layout.p; pixel += step) {
-      const int64_t i = layout.channels_last ? pixel * layout.c + channel : channel * layout.p + pixel;
+      const int64_t i =
+          layout.channels_last ? pixel * layout.c + channel : channel * layout.p + pixel;
       T v = x[i];
       if (removed(layout.per_feature ? i : pixel)) {
         if (spec.kind == RF_FILL_IMAGE) {
           v = other[i];
         } else if (spec.kind == RF_FILL_NOISE) {
-          v = noise_pixel<T>(spec, philox_normal(spec.seed, sample, channel * layout.p + pixel, kDomainNoiseFill));
+          v = noise_pixel<T>(
+              spec, philox_normal(spec.seed, sample, channel * layout.p + pixel, kDomainNoiseFill));
         } else {
           v = value;
         }

@@ -1,8 +1,8 @@
-// Percentiles with NumPy's linear interpolation. One block per row: one selection for all q; thread j interpolates q j.
-#include "common/launch.h"
-
+// Percentiles with NumPy's linear interpolation. One block per row: one selection for all q; thread
+// j interpolates q j.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "common/status.h"
 #include "cuda/row_removal.h"
 
@@ -15,10 +15,10 @@ struct PercentileParams {
 
 template <typename T, int kRates, bool wide>
 __global__ void __launch_bounds__(rf::kSelectThreads)
-    percentile_kernel(const T* __restrict__ in,                                   // [n, f]
-                      std::conditional_t<wide, double, T>* __restrict__ out,      // [n, nq]
+    percentile_kernel(const T* __restrict__ in,                               // [n, f]
+                      std::conditional_t<wide, double, T>* __restrict__ out,  // [n, nq]
                       int64_t n, int64_t f, PercentileParams params,
-                      uint8_t* __restrict__ nan_flags) {                          // [n] or null
+                      uint8_t* __restrict__ nan_flags) {  // [n] or null
   using Selection = rf::RowSelection<T, 2 * kRates, (kRates > 8 ? 16 : 2)>;
   RF_SHARED(Selection, selection, [1]);
   RF_SHARED(int16_t, below, [kRates]);
@@ -26,10 +26,11 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
     __syncthreads();  // of the previous row
     if (threadIdx.x == 0) {
-            int count = 0;
+      int count = 0;
       for (int j = 0; j < params.count; ++j) {
         const rf::Interpolation p = rf::plan_percentile<T>(params.q[j], f, wide);
-        below[j] = static_cast<int16_t>(rf::append_rank(s.left, &count, static_cast<uint32_t>(p.below)));
+        below[j] =
+            static_cast<int16_t>(rf::append_rank(s.left, &count, static_cast<uint32_t>(p.below)));
         rf::append_rank(s.left, &count, static_cast<uint32_t>(p.above));
       }
       s.count = count;
@@ -40,11 +41,13 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
     for (int j = threadIdx.x; j < params.count; j += rf::kSelectThreads) {
       const rf::Interpolation p = rf::plan_percentile<T>(params.q[j], f, wide);
       const auto a = rf::key_value<T>(s.key[below[j]]);
-      const auto b = rf::key_value<T>(s.key[below[j] + (p.above != p.below)]);  // ranks ascend without gaps here
+      const auto b = rf::key_value<T>(
+          s.key[below[j] + (p.above != p.below)]);  // ranks ascend without gaps here
       if constexpr (wide) {
         out[i * params.count + j] = rf::lerp<T, true>(a, b, p);
       } else {
-        out[i * params.count + j] = rf::store<T>(static_cast<rf::compute_t<T>>(rf::lerp<T, false>(a, b, p)));
+        out[i * params.count + j] =
+            rf::store<T>(static_cast<rf::compute_t<T>>(rf::lerp<T, false>(a, b, p)));
       }
     }
   }
@@ -52,11 +55,12 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
 
 }  // namespace
 
-extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype, int64_t n,
-                                   int64_t f, const double* q, int64_t nq, uint8_t* nan_flags, void*,
-                                   rf_stream stream) {
+extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype,
+                                   int64_t n, int64_t f, const double* q, int64_t nq,
+                                   uint8_t* nan_flags, void*, rf_stream stream) {
   if (const rf_status bad = rf::check_percentile(f, q, nq)) return bad;
-  if (out_dtype != dtype && out_dtype != RF_FLOAT64) return rf::fail_dtype("percentile (out)", out_dtype);
+  if (out_dtype != dtype && out_dtype != RF_FLOAT64)
+    return rf::fail_dtype("percentile (out)", out_dtype);
   if (n == 0 || nq == 0) return RF_OK;
   PercentileParams params{static_cast<int>(nq), {}};
   std::copy(q, q + nq, params.q);
@@ -65,8 +69,8 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto start = [&](auto kernel, auto* typed_out) {
-      status = rf::launch(kernel, grid, rf::kSelectThreads, 0, stream, static_cast<const T*>(in), typed_out, n, f,
-                          params, nan_flags);
+      status = rf::launch(kernel, grid, rf::kSelectThreads, 0, stream, static_cast<const T*>(in),
+                          typed_out, n, f, params, nan_flags);
     };
     if (out_dtype == RF_FLOAT64) {
       start(nq <= 8 ? percentile_kernel<T, 8, true> : percentile_kernel<T, RF_MAX_RATES, true>,

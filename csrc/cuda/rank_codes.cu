@@ -1,9 +1,8 @@
-// Rank codes of all drop rates. One block per row: one selection for all rates, then a binary search among the nested
-// bounds for each feature.
-#include "common/launch.h"
-
+// Rank codes of all drop rates. One block per row: one selection for all rates, then a binary
+// search among the nested bounds for each feature.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "common/status.h"
 #include "cuda/row_removal.h"
 
@@ -12,8 +11,8 @@ namespace {
 // kRates bounds the shared memory: 9 rates need 4 KB, 254 rates 35 KB.
 template <typename T, int kRates>
 __global__ void __launch_bounds__(rf::kSelectThreads)
-    rank_codes_kernel(const T* __restrict__ in,           // [n, f]
-                      uint8_t* __restrict__ codes,        // [n, f]
+    rank_codes_kernel(const T* __restrict__ in,     // [n, f]
+                      uint8_t* __restrict__ codes,  // [n, f]
                       int64_t n, int64_t f, rf::RemovalParams params,
                       const int64_t* __restrict__ index,  // [n] or null
                       uint8_t* __restrict__ nan_flags) {  // [n] or null
@@ -25,16 +24,18 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
     const bool nan = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
     if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
     for (int64_t k = threadIdx.x; k < f; k += rf::kSelectThreads) {
-      codes[i * f + k] = static_cast<uint8_t>(removal[0].code(params, rf::order_key(row[k]), k, sample));
+      codes[i * f + k] =
+          static_cast<uint8_t>(removal[0].code(params, rf::order_key(row[k]), k, sample));
     }
   }
 }
 
 }  // namespace
 
-extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtype, int64_t n, int64_t f,
-                                   const double* drops, int64_t ndrops, rf_rule rule, rf_order order,
-                                   uint64_t seed, const int64_t* index, uint8_t* nan_flags, void*, rf_stream stream) {
+extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtype, int64_t n,
+                                   int64_t f, const double* drops, int64_t ndrops, rf_rule rule,
+                                   rf_order order, uint64_t seed, const int64_t* index,
+                                   uint8_t* nan_flags, void*, rf_stream stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, drops, ndrops)) return bad;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, drops, ndrops);
@@ -42,9 +43,10 @@ extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtyp
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto kernel = ndrops <= 16 ? rank_codes_kernel<T, 16> : rank_codes_kernel<T, RF_MAX_RATES>;
-    status = rf::launch(kernel, grid, rf::kSelectThreads, 0, stream, static_cast<const T*>(in), codes, n, f, params,
-                        index, nan_flags);
+    const auto kernel =
+        ndrops <= 16 ? rank_codes_kernel<T, 16> : rank_codes_kernel<T, RF_MAX_RATES>;
+    status = rf::launch(kernel, grid, rf::kSelectThreads, 0, stream, static_cast<const T*>(in),
+                        codes, n, f, params, index, nan_flags);
   });
   return known ? status : rf::fail_dtype("rank_codes", dtype);
 }

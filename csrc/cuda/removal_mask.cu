@@ -1,9 +1,8 @@
-// Removal masks at one drop rate. One block per row: select, then compare. Reads a row once per digit (from the L2 cache
-// after the first time) and once more to write the mask.
-#include "common/launch.h"
-
+// Removal masks at one drop rate. One block per row: select, then compare. Reads a row once per
+// digit (from the L2 cache after the first time) and once more to write the mask.
 #include <algorithm>
 
+#include "common/launch.h"
 #include "common/status.h"
 #include "cuda/row_removal.h"
 
@@ -11,11 +10,11 @@ namespace {
 
 template <typename T>
 __global__ void __launch_bounds__(rf::kSelectThreads)
-    removal_mask_kernel(const T* __restrict__ in,                         // [n, f]
-                        uint8_t* __restrict__ mask,                       // [n, f]
+    removal_mask_kernel(const T* __restrict__ in,    // [n, f]
+                        uint8_t* __restrict__ mask,  // [n, f]
                         int64_t n, int64_t f, rf::RemovalParams params, int keep,
-                        const int64_t* __restrict__ index,                // [n] or null
-                        uint8_t* __restrict__ nan_flags) {                // [n] or null
+                        const int64_t* __restrict__ index,  // [n] or null
+                        uint8_t* __restrict__ nan_flags) {  // [n] or null
   using Removal = rf::RowRemoval<T, 1>;
   RF_SHARED(Removal, removal, [1]);
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
@@ -25,7 +24,8 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
     if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
     const rf::KeyBound<T> bound = removal[0].bounds[0];
     for (int64_t k = threadIdx.x; k < f; k += rf::kSelectThreads) {
-      const bool removed = bound.removes(params.order, rf::order_key(row[k]), k, params.seed, sample);
+      const bool removed =
+          bound.removes(params.order, rf::order_key(row[k]), k, params.seed, sample);
       mask[i * f + k] = removed != (keep != 0);
     }
   }
@@ -33,9 +33,10 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
 
 }  // namespace
 
-extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n, int64_t f,
-                                     double drop, rf_rule rule, rf_order order, int keep, uint64_t seed,
-                                     const int64_t* index, uint8_t* nan_flags, void*, rf_stream stream) {
+extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n,
+                                     int64_t f, double drop, rf_rule rule, rf_order order, int keep,
+                                     uint64_t seed, const int64_t* index, uint8_t* nan_flags, void*,
+                                     rf_stream stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, &drop, 1);
@@ -43,8 +44,8 @@ extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dty
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    status = rf::launch(removal_mask_kernel<T>, grid, rf::kSelectThreads, 0, stream, static_cast<const T*>(in), mask,
-                        n, f, params, keep, index, nan_flags);
+    status = rf::launch(removal_mask_kernel<T>, grid, rf::kSelectThreads, 0, stream,
+                        static_cast<const T*>(in), mask, n, f, params, keep, index, nan_flags);
   });
   return known ? status : rf::fail_dtype("removal_mask", dtype);
 }

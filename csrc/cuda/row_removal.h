@@ -15,20 +15,23 @@ struct RemovalParams {
   double rates[RF_MAX_RATES];
 };
 
-inline RemovalParams removal_params(rf_rule rule, rf_order order, uint64_t seed, const double* drops, int64_t count) {
+inline RemovalParams removal_params(rf_rule rule, rf_order order, uint64_t seed,
+                                    const double* drops, int64_t count) {
   RemovalParams p{rule, order, static_cast<int>(count), seed, {}};
   for (int j = 0; j < p.count; ++j) p.rates[j] = drops[j];
   return p;
 }
 
-// One rate's removed set: keys >= key (MoRF) or <= key (LeRF); if split, ties go by (hash, feature).
+// One rate's removed set: keys >= key (MoRF) or <= key (LeRF); if split, ties go by (hash,
+// feature).
 template <typename T>
 struct KeyBound {
   key_t<T> key;
   uint32_t hash, feature;
   uint8_t never, split;
 
-  __device__ bool removes(rf_order order, key_t<T> k, int64_t i, uint64_t seed, int64_t sample) const {
+  __device__ bool removes(rf_order order, key_t<T> k, int64_t i, uint64_t seed,
+                          int64_t sample) const {
     if (never) return false;
     if (k != key || !split) return order == RF_MORF ? k >= key : k <= key;
     const uint32_t h = philox_word(seed, sample, i, kDomainTieBreak);
@@ -41,14 +44,17 @@ template <typename T, int kRates>
 struct RowRemoval {
   RowSelection<T, 2 * kRates, (kRates > 8 ? 16 : 2)> selection;
   KeyBound<T> bounds[kRates];
-  int16_t rank_of[2 * kRates];  // which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1] (percentile)
+  int16_t rank_of[2 * kRates];  // which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1]
+                                // (percentile)
 
   // Bounds of all rates, nested; all threads of the block call it. Whether the row has a NaN.
-  __device__ bool find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample, bool check_nan) {
+  __device__ bool find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,
+                              bool check_nan) {
     __syncthreads();  // of the previous row
     if (threadIdx.x == 0) p.rule == RF_EXACT ? rank_counts(p, f) : rank_percentiles(p, f);
     __syncthreads();
-    const bool nan = select_row(selection, row, f, p.rule == RF_EXACT, p.order, p.seed, sample, check_nan);
+    const bool nan =
+        select_row(selection, row, f, p.rule == RF_EXACT, p.order, p.seed, sample, check_nan);
     for (int j = threadIdx.x; j < p.count; j += kSelectThreads) {
       bounds[j] = p.rule == RF_EXACT ? count_bound(p, f, j) : percentile_bound(p, f, j);
     }
@@ -92,8 +98,10 @@ struct RowRemoval {
     for (int b = 0; b < p.count; ++b) {
       const int j = p.order == RF_MORF ? p.count - 1 - b : b;
       const Interpolation q = plan_percentile<T>(rule_percentile(p.rates[j], p.order), f, false);
-      rank_of[2 * j] = static_cast<int16_t>(append_rank(selection.left, &count, static_cast<uint32_t>(q.below)));
-      rank_of[2 * j + 1] = static_cast<int16_t>(append_rank(selection.left, &count, static_cast<uint32_t>(q.above)));
+      rank_of[2 * j] =
+          static_cast<int16_t>(append_rank(selection.left, &count, static_cast<uint32_t>(q.below)));
+      rank_of[2 * j + 1] =
+          static_cast<int16_t>(append_rank(selection.left, &count, static_cast<uint32_t>(q.above)));
     }
     selection.count = count;
   }
@@ -126,8 +134,9 @@ struct RowRemoval {
   __device__ void nest(const RemovalParams& p) {
     for (int j = 1; j < p.count; ++j) {
       const KeyBound<T>&previous = bounds[j - 1], &bound = bounds[j];
-      const bool nested = previous.never || (!bound.never && (p.order == RF_MORF ? bound.key <= previous.key
-                                                                                : bound.key >= previous.key));
+      const bool nested =
+          previous.never || (!bound.never && (p.order == RF_MORF ? bound.key <= previous.key
+                                                                 : bound.key >= previous.key));
       if (!nested) bounds[j] = previous;
     }
   }

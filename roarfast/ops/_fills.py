@@ -62,7 +62,7 @@ def _values(name: str, value: Any, x: Any, sizes: Layout) -> Any:
         )
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite, got {value!r}")
-    if check.dtype_name(x) == "uint8" and values.size and not (0 <= values.min() and values.max() <= 255):
+    if check.dtype_name(x) == "uint8" and values.size and not (values.min() >= 0 and values.max() <= 255):
         raise ValueError(f"{name} must be in [0, 255] for uint8 images, got {value!r}")
     if is_tensor(x):
         import torch
@@ -72,7 +72,7 @@ def _values(name: str, value: Any, x: Any, sizes: Layout) -> Any:
 
 
 def _blur(x: Any, layout: str, sigma: Any) -> Any:
-    """x blurred along its image axes, in its own dtype."""
+    """X blurred along its image axes, in its own dtype."""
     if layout == "NF":
         raise ValueError("blur needs images, got layout='NF' (features without neighbours)")
     if is_tensor(x):

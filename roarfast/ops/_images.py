@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from roarfast.ops import _check as check
 
@@ -46,6 +46,8 @@ def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_n
     elif mask_shape == (*leading, *pixels):
         per_feature = False
     else:
-        allowed = f"{(*leading, *pixels)}" + ("" if channel_axis is None else f" (per pixel) or {x_shape} (per feature)")
+        allowed = f"{(*leading, *pixels)}" + (
+            "" if channel_axis is None else f" (per pixel) or {x_shape} (per feature)"
+        )
         raise ValueError(f"{mask_name} must have shape {allowed} for x of shape {x_shape}, got {mask_shape}")
     return Layout(math.prod(leading), c, math.prod(pixels), layout == "NHWC", per_feature)

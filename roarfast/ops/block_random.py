@@ -9,9 +9,7 @@ from roarfast.ops import _random
 from roarfast.ops import _selection as selection
 
 
-def block_random(
-    shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None
-) -> Any:
+def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None) -> Any:
     """Masks of one random rectangle: its area is `drop` of the image, to the nearest that its shape allows.
 
     The rectangle is the image scaled to the area, its aspect ratio changed by a factor 1 + u or 1 / (1 + u), each half of

@@ -38,7 +38,8 @@ def percentile(
     check.array("a", a, DTYPE_CODES)
     ndim = selection.sample_ndim(a, ndim)
     scalar = not isinstance(q, (Sequence, np.ndarray)) or isinstance(q, (str, bytes))
-    wanted = [check.number("q", v, 0, 100) for v in ([q] if scalar else q)]
+    values: Sequence[float] = [q] if scalar else q  # type: ignore[list-item, assignment]
+    wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
         raise ValueError("q must have at least one percentile, got none")
     if 0 in a.shape[len(a.shape) - ndim :]:
@@ -60,7 +61,9 @@ def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises
     for start in range(0, len(values), selection.MAX_RATES):
         some = np.ascontiguousarray(ascending[start : start + selection.MAX_RATES])
         part = xp.empty((n, len(some)), result_dtype, a)
-        workspace = xp.empty([xp.query(a, "percentile_workspace_bytes", DTYPE_CODES[dtype], n, f, len(some))], "uint8", a)
+        workspace = xp.empty(
+            [xp.query(a, "percentile_workspace_bytes", DTYPE_CODES[dtype], n, f, len(some))], "uint8", a
+        )
         codes = DTYPE_CODES[dtype], DTYPE_CODES[result_dtype]
         xp.call(a, "percentile", a, part, *codes, n, f, some.ctypes.data, len(some), flags, workspace)
         parts.append(part)

@@ -10,9 +10,7 @@ from roarfast.ops import _random
 from roarfast.ops import _selection as selection
 
 
-def pixel_random(
-    shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim: int = 2, device: Any = None
-) -> Any:
+def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim: int = 2, device: Any = None) -> Any:
     """Maps of independent uniform numbers: removing their top t removes t of the pixels at random.
 
     Args:

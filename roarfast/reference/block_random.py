@@ -35,7 +35,7 @@ def rectangle(h: int, w: int, drop: float, seed: int, sample: int) -> tuple[int,
 
 
 def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = None) -> np.ndarray[Any, Any]:
-    """bool `[N, H, W]`, True inside the rectangle."""
+    """Bool `[N, H, W]`, True inside the rectangle."""
     n, h, w = shape
     mask = np.zeros((n, h, w), bool)
     for i, sample in enumerate(range(n) if index is None else [int(v) for v in np.ravel(index)]):

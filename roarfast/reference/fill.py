@@ -50,7 +50,8 @@ def fill(
 
 def mean(image: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> float:
     """The mean of the kept pixels (of all, if none is) in float64, summed in the kernels' order: interleaved lanes,
-    then a binary tree."""
+    then a binary tree.
+    """
     if not kept.any():
         kept = np.ones_like(kept)
     values = np.where(kept, image.astype(np.float64), 0.0).ravel()
