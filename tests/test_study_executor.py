@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from roarfast.study.cells import grid_cells
 from roarfast.study.config import parse_config
 from roarfast.study.errors import OutOfSpace
-from roarfast.study.executor import Executor
+from roarfast.study.executor import ATTEMPTS, Executor
 from roarfast.study.plan import Task, build_plan
 from roarfast.study.pool import Event
 from roarfast.study.progress import Silent
@@ -114,11 +114,11 @@ def test_failing_shared_work_fails_the_cells_that_need_it_and_no_others(tmp_path
     assert executor.left == {}
 
 
-def test_a_task_whose_worker_dies_is_tried_once_more(tmp_path: Path) -> None:
+def test_a_task_whose_worker_dies_is_tried_again(tmp_path: Path) -> None:
     label = "roar rand plain t=0.5"
-    _, store = run(tmp_path / "once", FakePool(mishaps={label: ["died"]}))
+    _, store = run(tmp_path / "once", FakePool(mishaps={label: ["died"] * (ATTEMPTS - 1)}))
     assert set(store.statuses().values()) == {"done"}
-    _, store = run(tmp_path / "twice", FakePool(mishaps={label: ["died", "died"]}))
+    _, store = run(tmp_path / "always", FakePool(mishaps={label: ["died"] * ATTEMPTS}))
     assert [r.status for r in store.records()].count("failed") == 1
 
 

@@ -13,7 +13,7 @@ from roarfast.study.pool import Event, Pool
 from roarfast.study.progress import Eta, Silent
 from roarfast.study.store import Store, disk_full_message
 
-ATTEMPTS = 2
+ATTEMPTS = 3
 """How often a task is tried whose worker process dies under it."""
 
 
@@ -96,7 +96,7 @@ class Executor:
         elif event.kind == "died" and self._attempts.get(task.key, 0) + 1 < ATTEMPTS:
             self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
             self._running.discard(task.key)
-            self._progress.note(f"{task.label}: {event.text}; trying once more")
+            self._progress.note(f"{task.label}: {event.text}; trying again")
         elif event.kind in ("failed", "died"):
             self._fail(task, event)
         else:

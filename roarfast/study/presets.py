@@ -84,7 +84,7 @@ options = { widths = [8, 24, 48, 96] }
 
 [train]
 recipe = "quick"      # every field of the recipe can be overridden here
-epochs = 10
+epochs = 8
 batch_size = 50
 lr = 0.03
 pad = 0

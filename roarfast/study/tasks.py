@@ -80,7 +80,8 @@ class Pipeline:
         model, scores = self.trainer.fit(f"base-{key[:12]}", seed, clock.add, on_update)
         self.trainer.save(model, pipeline.base_file(self.folder, key))
         self.trainer.forget(f"base-{key[:12]}")
-        self._base = (key, model)
+        # Not kept: maps and scores come from the weights as read back, whoever trained them, to the last bit.
+        self._base = None
         return {"scores": scores, "seconds": clock.seconds}
 
     def base_model(self, key: str) -> nn.Module:
