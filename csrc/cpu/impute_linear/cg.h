@@ -175,7 +175,7 @@ class Solver {
           const Real* rows[4];
           restriction_rows<Real>(
               coarse_row, f_.h, f_.zeros, [&](int64_t k) { return f_.residual_ring[k & 3]; }, rows);
-          restrict_row<Layout>(coarser, rows, f_.n, scale, coarser.row(coarser.r, coarse_row));
+          restrict_row<Layout>(coarser, coarse_row, rows, f_.n, scale);
         }
       }
     }

@@ -125,14 +125,16 @@ RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* 
   }
 }
 
-// A coarse row of the restriction, the transpose of the above: fine rows 2J-1 .. 2J+2, replicated
-// at the border.
+// Coarse row J of the restriction, the transpose of the above, from fine rows 2J-1 .. 2J+2,
+// replicated at the border; and the first Jacobi step there, y = inv_diag r, while r is at hand.
 template <typename Layout>
-RF_INLINE void restrict_row(const Level<Layout>& c, const typename Layout::Real* const f[4],
-                            int64_t fine_n, V<typename Layout::Real> scale,
-                            typename Layout::Real* out) {
+RF_INLINE void restrict_row(const Level<Layout>& c, int64_t coarse_row,
+                            const typename Layout::Real* const f[4], int64_t fine_n,
+                            V<typename Layout::Real> scale) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
+  Real *r = c.row(c.r, coarse_row), *y = c.row(c.y, coarse_row);
+  const Real* inv_diag = c.row(c.inv_diag, coarse_row);
   const V<Real> quarter = splat<Real>(Real(0.25)), near_w = splat<Real>(Real(0.75)) * scale,
                 far_w = quarter * scale;
   const auto column = [&](int64_t i) {
@@ -147,9 +149,10 @@ RF_INLINE void restrict_row(const Level<Layout>& c, const typename Layout::Real*
   for (int64_t i = 0; i < c.n; i += kVec) {
     V<Real> even_after{}, odd_after{};
     if (i + kVec < c.n) pair(i + kVec, &even_after, &odd_after);
-    store<Real>(out + i,
-                load(c.even + i) * even + load(c.odd + i) * odd +
-                    quarter * (Layout::left(odd_before, odd) + Layout::right(even, even_after)));
+    const V<Real> v = load(c.even + i) * even + load(c.odd + i) * odd +
+                      quarter * (Layout::left(odd_before, odd) + Layout::right(even, even_after));
+    store<Real>(r + i, v);
+    store<Real>(y + i, load(inv_diag + i) * v);
     odd_before = odd, even = even_after, odd = odd_after;
   }
 }

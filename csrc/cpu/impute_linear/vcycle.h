@@ -44,16 +44,13 @@ void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src,
   }
 }
 
-// Down: y = a = inv_diag r, b = inv_diag O(a); the residual of a + b is O(b), restricted where
-// cells are unknown.
+// Down: y = a = inv_diag r is there already; b = inv_diag O(a); the residual of a + b is O(b),
+// restricted where cells are unknown.
 template <typename Layout, bool kCustom>
 void smooth_down(Grid<Layout>* grid, int l) {
   using Real = typename Layout::Real;
   const Level<Layout>& c = grid->level[l];
   const Level<Layout>& coarser = grid->level[l + 1];
-  for (int64_t i = 0; i < c.h * c.stride; i += Layout::kVec) {
-    store<Real>(c.y + i, load(c.inv_diag + i) * load(c.r + i));
-  }
   jacobi_sweep<Layout, kCustom>(c, c.y, nullptr, c.b, grid->zeros);
   int64_t done = 0;  // rows of the residual in the ring
   for (int64_t coarse_row = 0; coarse_row < coarser.h; ++coarse_row) {
@@ -72,8 +69,7 @@ void smooth_down(Grid<Layout>* grid, int l) {
     restriction_rows<Real>(
         coarse_row, c.h, grid->zeros, [&](int64_t j) { return grid->fine.residual_ring[j & 3]; },
         f);
-    restrict_row<Layout>(coarser, f, c.n, splat<Real>(c.restrict_scale),
-                         coarser.row(coarser.r, coarse_row));
+    restrict_row<Layout>(coarser, coarse_row, f, c.n, splat<Real>(c.restrict_scale));
   }
 }
 
