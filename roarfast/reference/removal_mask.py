@@ -11,8 +11,7 @@ from roarfast.reference import philox
 
 
 def exact_count(drop: float, f: int) -> int:
-    """floor(drop * f), where a product that misses an integer by rounding only counts as that integer: 0.29 of 100 is
-    29, not int(28.999999999999996)."""
+    """floor(drop * f), but 0.29 of 100 is 29: a product that misses an integer by rounding only counts as that integer."""
     return min(f, math.floor(drop * f * (1 + 8.9e-16)))
 
 
