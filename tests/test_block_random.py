@@ -39,7 +39,7 @@ def test_one_rectangle_of_about_the_area(h, w, drop, seed) -> None:
         return
     _, _, height, width = rectangle(mask)
     assert height <= h and width <= w
-    assert abs(height * width - area) <= min(height, width) / 2 + 1e-9  # half a row or column at most
+    assert abs(height * width - area) <= max(height, width) / 2 + 1e-9  # half a row or column at most
 
 
 def test_area_position_and_shape_on_large_images() -> None:
