@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from roarfast.commands import app
 from roarfast.study import Study, pipeline, tasks
+from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
 from roarfast.study.merge import merge
 from roarfast.study.results import load
@@ -200,6 +201,15 @@ def test_unreadable_data_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(b"PK broken")
     result = command("run", config, "--out", tmp_path / "run")
     assert result.exit_code == 2 and "not a readable .npz" in result.output
+
+
+def test_classes_can_be_chosen() -> None:
+    text = TINY.replace('name = "shapes"', 'name = "shapes"\nclasses = ["ring", "disk"]')
+    train, test = pipeline.load_data(parse_config(text).data)
+    assert train.class_names == test.class_names == ("ring", "disk") and (len(train), len(test)) == (60, 40)
+    assert set(train.labels.tolist()) == {0, 1}
+    with pytest.raises(StudyError, match=r"no class 'rng'; did you mean 'ring'\?"):
+        pipeline.load_data(parse_config(text.replace('"ring"', '"rng"')).data)
 
 
 def test_shards_merge_to_the_whole(tmp_path: Path) -> None:
