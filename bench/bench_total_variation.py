@@ -94,7 +94,6 @@ def cases(quick: bool) -> Iterator[Case]:
     """ImageNet-sized and CIFAR-sized batches."""
     if quick:
         yield plain(16, 224, {})
-        yield normalised(16, 224, {})
         return
     yield plain(256, 224, {"torch": 8.0, COPY: 0.25})
     yield normalised(256, 224, {"torch": 8.0})
