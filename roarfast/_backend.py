@@ -87,12 +87,17 @@ def simt() -> ModuleType:
 
 
 def host() -> ModuleType:
-    """The kernels for arrays in host memory, with the thread count set."""
-    if _host_backend == "simt":
-        return simt()
-    module = cpu()
-    module.set_num_threads(get_num_threads())
-    return module
+    """The kernels for arrays in host memory."""
+    return simt() if _host_backend == "simt" else cpu()
+
+
+def apply_num_threads() -> None:
+    """Tells the CPU kernels how many threads calls from this Python thread may use.
+
+    An op does so once, at its start: asking for a workspace and using it must not see two thread counts.
+    """
+    if _host_backend == "cpu":
+        cpu().set_num_threads(get_num_threads())
 
 
 @contextlib.contextmanager

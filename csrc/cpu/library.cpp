@@ -1,12 +1,13 @@
 // What is not an op: thread count, last error, build information.
-#include <atomic>
 #include <string>
 
 #include "common/status.h"
 
 namespace {
-std::atomic<int> num_threads{1};
-}
+// Per calling thread: a caller sets it once, and the size of a workspace and the call that uses it agree whatever
+// other threads of the program set meanwhile.
+thread_local int num_threads = 1;
+}  // namespace
 
 extern "C" {
 

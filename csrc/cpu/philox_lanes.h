@@ -21,8 +21,11 @@ namespace lanes {
 constexpr int kWidth = 4;
 typedef uint64_t Vector __attribute__((vector_size(8 * kWidth)));
 
+// Vectors passed by value warn below AVX; everything here is inlined, so no ABI is involved.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 // Full products of the low halves of each lane.
-inline Vector multiply_low(Vector a, uint32_t m) {
+__attribute__((always_inline)) inline Vector multiply_low(Vector a, uint32_t m) {
 #ifdef __AVX2__
   return reinterpret_cast<Vector>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), _mm256_set1_epi64x(static_cast<int64_t>(m))));

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from roarfast import _backend
 from roarfast.ops._arrays import NUMPY, Arrays
 
 _ops: list[Op] = []
@@ -25,7 +26,7 @@ class Op:
     def __init__(self, name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> None:
         self.name = name
         self.schema = schema
-        self.run = run
+        self._run = run
         self.fake = fake
         self.torch_op: Any = None
         self.torch_op_out: Any = None
@@ -39,6 +40,11 @@ class Op:
             raise TypeError(f"out must be a torch tensor like the input, got {type(out).__name__}")
         self.torch_op_out(*args, out)
         return out
+
+    def run(self, xp: Arrays, *args: Any, out: Any = None) -> Any:
+        """Runs the op on arrays of `xp`."""
+        _backend.apply_num_threads()
+        return self._run(xp, *args, out=out)
 
     def register(self, library: Any, xp: Arrays) -> None:
         """Registers `roarfast::<name>`, and `roarfast::<name>_out`, which writes to its last argument."""
