@@ -1,5 +1,6 @@
-// Python bindings of one backend library. Compiled once per backend (module _cpu_base, _cpu_v3, _cpu_v4,
-// _cuda, _simt): pointers and streams come in as integers, the GIL is released, a bad status is an exception.
+// Python bindings of one backend library. Compiled once per backend (module _cpu_base, _cpu_v3,
+// _cpu_v4, _cuda, _simt): pointers and streams come in as integers, the GIL is released, a bad
+// status is an exception.
 #include <pybind11/pybind11.h>
 
 #include <cstdint>

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from roarfast import cli
+from roarfast.data.cli import app as data_app
+from roarfast.explain import cli as explain_commands
 from roarfast.report.cli import report
 from roarfast.study import cli as study_commands
 
@@ -53,3 +55,5 @@ def kernels_demo_command(
 
 study_commands.register(app)
 app.command("report")(report)
+explain_commands.register(app)
+app.add_typer(data_app, name="data")

@@ -50,7 +50,11 @@ def scipy_rows(maps: Floats) -> list[tuple[str, Callable[[], Any], Callable[[], 
 
     axes = (-2, -1)
     return [
-        ("gaussian_filter(1)", lambda: rf.gaussian_filter(maps, 1), lambda: ndimage.gaussian_filter(maps, 1, axes=axes)),
+        (
+            "gaussian_filter(1)",
+            lambda: rf.gaussian_filter(maps, 1),
+            lambda: ndimage.gaussian_filter(maps, 1, axes=axes),
+        ),
         ("maximum_filter(3)", lambda: rf.maximum_filter(maps, 3), lambda: ndimage.maximum_filter(maps, 3, axes=axes)),
         ("sobel", lambda: rf.sobel(maps), lambda: [ndimage.sobel(m) for m in maps]),
         (
@@ -84,7 +88,11 @@ def run(out: str | Path, size: int = 224, batch: int = 64, seed: int = 0) -> Pat
     for name, ours, theirs in scipy_rows(maps):
         ours_ms, theirs_ms = best_ms(ours), best_ms(theirs, repeats=2)
         print(f"{name:<22}{ours_ms:>10.2f}{theirs_ms:>10.2f}{theirs_ms / ours_ms:>7.1f}x")
-    variants = {"plain": one_map, "max(3)": rf.maximum_filter(one_map, 3), "gaussian(1)": rf.gaussian_filter(one_map, 1)}
+    variants = {
+        "plain": one_map,
+        "max(3)": rf.maximum_filter(one_map, 3),
+        "gaussian(1)": rf.gaussian_filter(one_map, 1),
+    }
     print("\nTotal variation of the map scaled to [0, 1]: post-processing knows nothing of the model, and smooths")
     for name, m in variants.items():
         print(f"  {name:<12}{float(rf.total_variation(m, normalize='minmax')):>10.1f}")

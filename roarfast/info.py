@@ -69,11 +69,17 @@ def gather() -> dict[str, Any]:
 def render(info: dict[str, Any]) -> str:
     """The same for people."""
     cpu, cuda = info["cpu"], info["cuda"]
-    built = f"built for {cuda['architectures']} ({cuda['compiler']})" if cuda["built"] else "not built: CPU kernels only"
+    built = (
+        f"built for {cuda['architectures']} ({cuda['compiler']})" if cuda["built"] else "not built: CPU kernels only"
+    )
     present = [f"{name} {version}" for name, version in info["packages"].items() if version]
     missing = [name for name, version in info["packages"].items() if not version]
     threads_from = (
-        "ROARFAST_NUM_THREADS" if os.environ.get("ROARFAST_NUM_THREADS") else "torch" if sys.modules.get("torch") else "cores"
+        "ROARFAST_NUM_THREADS"
+        if os.environ.get("ROARFAST_NUM_THREADS")
+        else "torch"
+        if sys.modules.get("torch")
+        else "cores"
     )
     rows = [
         ("roarfast", info["version"]),

@@ -1,5 +1,6 @@
-// launch(kernel, grid, block, smem_bytes, stream, args...): the one way kernels are started, on nvcc an
-// ordinary launch, in the host build (RF_SIMT) the emulator. Include this first in every csrc/cuda/*.cu.
+// launch(kernel, grid, block, smem_bytes, stream, args...): the one way kernels are started, on
+// nvcc an ordinary launch, in the host build (RF_SIMT) the emulator. Include this first in every
+// csrc/cuda/*.cu.
 #pragma once
 
 #ifdef RF_SIMT
@@ -9,19 +10,21 @@
 
 #include "common/status.h"
 
-// Static shared memory of a kernel: RF_SHARED(float, tile, [32][33]); bounds-checked and poisoned on the host.
+// Static shared memory of a kernel: RF_SHARED(float, tile, [32][33]); bounds-checked and poisoned
+// on the host.
 #define RF_SHARED(type, name, dims) __shared__ type name dims
 // Dynamic shared memory, as many bytes as the launch asked for: RF_DYNAMIC_SHARED(float, tile);
-#define RF_DYNAMIC_SHARED(type, name)                        \
+#define RF_DYNAMIC_SHARED(type, name)                                \
   extern __shared__ __align__(16) unsigned char rf_dynamic_shared[]; \
   type* name = reinterpret_cast<type*>(rf_dynamic_shared)
 
 namespace rf {
 
 template <typename... Params, typename... Args>
-rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_bytes, rf_stream stream,
-                 Args... args) {
-  kernel<<<grid, block, smem_bytes, static_cast<cudaStream_t>(stream)>>>(static_cast<Params>(args)...);
+rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_bytes,
+                 rf_stream stream, Args... args) {
+  kernel<<<grid, block, smem_bytes, static_cast<cudaStream_t>(stream)> > >(
+      static_cast<Params>(args)...);
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return RF_OK;
   return fail(RF_CUDA_ERROR, "CUDA launch failed: %s", cudaGetErrorString(error));
@@ -35,7 +38,8 @@ rf_status allow_dynamic_shared(void (*kernel)(Params...), size_t smem_bytes) {
                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                  static_cast<int>(smem_bytes));
   if (error == cudaSuccess) return RF_OK;
-  return fail(RF_CUDA_ERROR, "cannot use %zu bytes of shared memory: %s", smem_bytes, cudaGetErrorString(error));
+  return fail(RF_CUDA_ERROR, "cannot use %zu bytes of shared memory: %s", smem_bytes,
+              cudaGetErrorString(error));
 }
 
 }  // namespace rf

@@ -22,9 +22,10 @@ inline int plan_threads(int64_t items, int64_t grain) {
   return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(useful, rf_get_num_threads())));
 }
 
-// Calls body(begin, end, thread) over [0, items) in chunks of about `grain`, handed out dynamically: an
-// expensive item does not hold up the others. `thread` is in [0, plan_threads(items, grain)), for scratch
-// memory. The body must not throw, and its results must not depend on how the range is cut.
+// Calls body(begin, end, thread) over [0, items) in chunks of about `grain`, handed out
+// dynamically: an expensive item does not hold up the others. `thread` is in [0,
+// plan_threads(items, grain)), for scratch memory. The body must not throw, and its results must
+// not depend on how the range is cut.
 template <typename Body>
 void parallel_for(int64_t items, int64_t grain, const Body& body) {
   if (items <= 0) return;

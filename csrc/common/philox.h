@@ -1,11 +1,12 @@
-// Counter-based randomness: Philox 4x32-10 (Salmon et al., 2011), keyed so that a sample's numbers do not
-// depend on the batch it is in, the thread that draws them or the device.
+// Counter-based randomness: Philox 4x32-10 (Salmon et al., 2011), keyed so that a sample's numbers
+// do not depend on the batch it is in, the thread that draws them or the device.
 //
 //   key     = seed
 //   counter = (block, domain, sample): block 48 bits, domain 16 bits, sample 64 bits
 //
-// A block yields four 32-bit words; feature f (pixel, or channel * pixels + pixel) owns word f % 4 of block
-// f / 4. The domain keeps ops from sharing numbers. Everything below uses only exactly rounded operations
+// A block yields four 32-bit words; feature f (pixel, or channel * pixels + pixel) owns word f % 4
+// of block f / 4. The domain keeps ops from sharing numbers. Everything below uses only exactly
+// rounded operations
 // (+ - * / sqrt, no fused multiply-add), so floats agree bit for bit on every backend and with
 // roarfast/reference/philox.py.
 #pragma once
@@ -37,7 +38,8 @@ RF_HD uint32_t philox_mulhi(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * b) >> 32);
 }
 
-RF_HD Philox4 philox_raw(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) {
+RF_HD Philox4 philox_raw(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0,
+                         uint32_t k1) {
   constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u;
   constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   for (int round = 0; round < 10; ++round) {
@@ -56,9 +58,10 @@ RF_HD Philox4 philox_raw(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uin
 // The four words of one block.
 RF_HD Philox4 philox_block(uint64_t seed, int64_t sample, int64_t block, PhiloxDomain domain) {
   const uint64_t s = static_cast<uint64_t>(sample), b = static_cast<uint64_t>(block);
-  return philox_raw(static_cast<uint32_t>(b), static_cast<uint32_t>((b >> 32) & 0xffffu) | (domain << 16),
-                    static_cast<uint32_t>(s), static_cast<uint32_t>(s >> 32), static_cast<uint32_t>(seed),
-                    static_cast<uint32_t>(seed >> 32));
+  return philox_raw(static_cast<uint32_t>(b),
+                    static_cast<uint32_t>((b >> 32) & 0xffffu) | (domain << 16),
+                    static_cast<uint32_t>(s), static_cast<uint32_t>(s >> 32),
+                    static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
 }
 
 // The word that belongs to one feature. In loops over features, draw whole blocks instead.
@@ -71,8 +74,9 @@ RF_HD float uniform_from_word(uint32_t word) {
   return static_cast<float>(word >> 8) * 5.9604644775390625e-8f;
 }
 
-// Natural logarithm of (k + 1) / 2^24 for a 24-bit k, in float: argument halving plus a degree-9 odd series
-// in s = (m - 1) / (m + 1), |s| <= 0.1716, whose error is below one unit in the last place.
+// Natural logarithm of (k + 1) / 2^24 for a 24-bit k, in float: argument halving plus a degree-9
+// odd series in s = (m - 1) / (m + 1), |s| <= 0.1716, whose error is below one unit in the last
+// place.
 RF_HD float log_uniform(uint32_t k) {
   const float u = static_cast<float>(k + 1u);  // exact: at most 2^24
   int exponent = 0;
@@ -103,7 +107,7 @@ RF_HD float log_uniform(uint32_t k) {
   p = p + 2.0f;
   p = p * s;
   const float e = static_cast<float>(exponent - 24);
-  const float hi = e * 0.693145752f;     // 17 significant bits: the product is exact
+  const float hi = e * 0.693145752f;  // 17 significant bits: the product is exact
   const float lo = e * 1.42860677e-6f;
   return hi + (p + lo);
 }
@@ -111,7 +115,8 @@ RF_HD float log_uniform(uint32_t k) {
 // cos and sin of 2 pi k / 2^24, in float: quadrant by the top bits, polynomials on [-pi/4, pi/4].
 RF_HD void cos_sin_turn(uint32_t k, float* cosine, float* sine) {
   const uint32_t quadrant = ((k + (1u << 21)) >> 22) & 3u;
-  const int32_t offset = static_cast<int32_t>(k) - static_cast<int32_t>(((k + (1u << 21)) >> 22) << 22);
+  const int32_t offset =
+      static_cast<int32_t>(k) - static_cast<int32_t>(((k + (1u << 21)) >> 22) << 22);
   const float x = static_cast<float>(offset) * 3.74507035e-7f;  // 2 pi / 2^24
   const float x2 = x * x;
   float s = 2.75573164e-6f;
@@ -137,7 +142,8 @@ RF_HD void cos_sin_turn(uint32_t k, float* cosine, float* sine) {
   *sine = quadrant == 0 ? s : quadrant == 1 ? c : quadrant == 2 ? -s : -c;
 }
 
-// Four standard normals from one block (Box-Muller): words (0, 1) give normals 0 and 1, words (2, 3) the rest.
+// Four standard normals from one block (Box-Muller): words (0, 1) give normals 0 and 1, words (2,
+// 3) the rest.
 RF_HD void normals_from_block(const Philox4& block, float out[4]) {
   for (int half = 0; half < 2; ++half) {
     const float radius = sqrtf(-2.0f * log_uniform(block.w[2 * half] >> 8));
@@ -148,7 +154,8 @@ RF_HD void normals_from_block(const Philox4& block, float out[4]) {
   }
 }
 
-// The standard normal that belongs to one feature. In loops over features, draw whole blocks instead.
+// The standard normal that belongs to one feature. In loops over features, draw whole blocks
+// instead.
 RF_HD float philox_normal(uint64_t seed, int64_t sample, int64_t feature, PhiloxDomain domain) {
   float z[4];
   normals_from_block(philox_block(seed, sample, feature >> 2, domain), z);

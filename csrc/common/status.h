@@ -1,4 +1,5 @@
-// Status codes with a sentence: `return fail(RF_INVALID_ARGUMENT, "radius must be >= 0, got %lld", r);`
+// Status codes with a sentence: `return fail(RF_INVALID_ARGUMENT, "radius must be >= 0, got %lld",
+// r);`
 #pragma once
 
 #include <cstdarg>
@@ -17,8 +18,7 @@ constexpr int kErrorBufferBytes = 512;
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-inline rf_status
-fail(rf_status status, const char* format, ...) {
+inline rf_status fail(rf_status status, const char* format, ...) {
   va_list args;
   va_start(args, format);
   vsnprintf(error_buffer(), kErrorBufferBytes, format, args);
@@ -27,7 +27,8 @@ fail(rf_status status, const char* format, ...) {
 }
 
 inline rf_status fail_dtype(const char* op, rf_dtype dtype) {
-  return fail(RF_UNSUPPORTED_DTYPE, "%s has no kernel for dtype code %d", op, static_cast<int>(dtype));
+  return fail(RF_UNSUPPORTED_DTYPE, "%s has no kernel for dtype code %d", op,
+              static_cast<int>(dtype));
 }
 
 }  // namespace rf

@@ -4,8 +4,8 @@
 #include "common/status.h"
 
 namespace {
-// Per calling thread: a caller sets it once, and the size of a workspace and the call that uses it agree whatever
-// other threads of the program set meanwhile.
+// Per calling thread: a caller sets it once, and the size of a workspace and the call that uses it
+// agree whatever other threads of the program set meanwhile.
 thread_local int num_threads = 1;
 }  // namespace
 

@@ -1,8 +1,7 @@
 // What is not an op: last error, build information. Thread counts mean nothing on a GPU.
-#include "common/launch.h"
-
 #include <string>
 
+#include "common/launch.h"
 #include "common/status.h"
 
 #ifndef RF_CUDA_ARCHS

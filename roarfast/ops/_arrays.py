@@ -50,7 +50,8 @@ class Arrays(Protocol):
 
     def call(self, like: Any, name: str, *args: Any) -> Any:
         """Calls a kernel of the backend that serves `like`; arrays become pointers, None becomes null, and the
-        stream is appended."""
+        stream is appended.
+        """
 
     def query(self, like: Any, name: str, *args: Any) -> int:
         """Calls a function that computes a number, such as the size of a workspace."""

@@ -12,7 +12,7 @@ from roarfast.ops._op import is_tensor
 
 
 def dtype_name(a: Any) -> str:
-    """The dtype of an array or tensor as "float32", "uint8", …"""
+    """The dtype of an array or tensor as "float32", "uint8" and so on."""
     return str(a.dtype).removeprefix("torch.") if is_tensor(a) else str(a.dtype.name)
 
 
@@ -80,7 +80,7 @@ def per_axis(name: str, value: Any) -> tuple[Any, Any]:
     """One value for both image axes, or a (rows, columns) pair."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{name} must be a number or a (rows, columns) pair, got {value!r}")
-    if isinstance(value, Sequence) or isinstance(value, np.ndarray):
+    if isinstance(value, (Sequence, np.ndarray)):
         if len(value) != 2:
             raise ValueError(f"{name} must be one value or a (rows, columns) pair, got {len(value)} values")
         return value[0], value[1]

@@ -64,9 +64,7 @@ class Op:
             run(xp, *args[:-1], out=args[-1])
 
         name_out = f"{self.name}_out"
-        library.define(
-            f"{name_out}{parameters[:-1]}, Tensor(out!) out) -> ()", tags=(torch.Tag.pt2_compliant_tag,)
-        )
+        library.define(f"{name_out}{parameters[:-1]}, Tensor(out!) out) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for device in ("CPU", "CUDA"):
             library.impl(name_out, run_out, device)
         torch.library.register_fake(f"roarfast::{name_out}", lambda *args: None, lib=library)

@@ -62,9 +62,7 @@ def _run(
     result = xp.output(out, a.shape, xp.dtype(a), a)
     workspace_bytes = xp.query(a, "gaussian_filter_workspace_bytes", dtype, n, h, w, *radius)
     workspace = xp.empty([workspace_bytes], "uint8", a)
-    xp.call(
-        a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, MODES[border], cval, workspace
-    )
+    xp.call(a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, MODES[border], cval, workspace)
     return xp.finish(result, out)
 
 

@@ -10,9 +10,7 @@ from roarfast.ops._border import MODES, mode_name
 from roarfast.ops._op import define_op
 
 
-def sobel(
-    a: ArrayT, axis: int = -1, mode: str = "reflect", cval: float = 0.0, *, out: ArrayT | None = None
-) -> ArrayT:
+def sobel(a: ArrayT, axis: int = -1, mode: str = "reflect", cval: float = 0.0, *, out: ArrayT | None = None) -> ArrayT:
     """`scipy.ndimage.sobel` of each image: [-1 0 1] along `axis`, [1 2 1] along the other image axis.
 
     Args:

@@ -49,8 +49,9 @@ def fill(
 
 
 def mean(image: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> float:
-    """The mean of the kept pixels (of all, if none is) in float64, summed in the kernels' order: interleaved lanes,
-    then a binary tree.
+    """The mean of the kept pixels (of all, if none is) in float64.
+
+    Summed in the kernels' order: interleaved lanes, then a binary tree.
     """
     if not kept.any():
         kept = np.ones_like(kept)
