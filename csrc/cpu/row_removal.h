@@ -234,23 +234,28 @@ class RowRemoval {
     for (;;) {
       const uint32_t lowest = low <= 0.0 ? 0u : static_cast<uint32_t>(low);
       const uint32_t highest = high >= 4294967295.0 ? 0xffffffffu : static_cast<uint32_t>(high);
+      const uint32_t width = highest - lowest;
       int64_t below = 0, inside = 0;
       const V v = bound.value;
       for (int64_t begin = 0; begin < f_; begin += kChunk) {
         const int64_t size = std::min(kChunk, f_ - begin);
         const V* x = values_ + begin;
         const uint32_t* h = hashes_ + begin;
-        int32_t smaller = 0, here = 0;
-        for (int64_t i = 0; i < size; ++i) {
-          const int32_t tie = x[i] == v;
-          smaller += tie & (h[i] < lowest);
-          here += tie & (h[i] >= lowest) & (h[i] <= highest);
+        if (size < kChunk) {
+          for (int64_t i = 0; i < size; ++i) {
+            if (x[i] != v) continue;
+            below += h[i] < lowest;
+            inside_[inside] = h[i];
+            inside += h[i] - lowest <= width;
+          }
+          continue;
         }
-        below += smaller;
-        if (!here) continue;
-        for (int64_t i = 0; i < size; ++i) {
-          inside_[inside] = h[i];
-          inside += (x[i] == v) & (h[i] >= lowest) & (h[i] <= highest);
+        uint64_t hits[kChunk / 8];  // one byte per feature
+        below += count_ties(x, h, v, lowest, width, reinterpret_cast<uint8_t*>(hits));
+        for (int64_t w = 0; w < kChunk / 8; ++w) {
+          for (uint64_t left = hits[w]; left != 0; left &= left - 1) {
+            inside_[inside++] = h[8 * w + __builtin_ctzll(left) / 8];
+          }
         }
       }
       if (rank >= below && rank < below + inside) {
@@ -264,6 +269,19 @@ class RowRemoval {
   }
 
   static constexpr int64_t kChunk = 4 * kLaneBlocks;
+
+  // Of kChunk features, how many tie with a hash below `lowest`; hits[i] is 1 for ties with a hash
+  // in the bracket. Not inlined, so that GCC vectorises the loop.
+  __attribute__((noinline)) static int32_t count_ties(const V* x, const uint32_t* h, V v,
+                                                      uint32_t lowest, uint32_t width,
+                                                      uint8_t* hits) {
+    int32_t below = 0;
+    for (int64_t i = 0; i < kChunk; ++i) below += (x[i] == v) & (h[i] < lowest);
+    for (int64_t i = 0; i < kChunk; ++i) {
+      hits[i] = static_cast<uint8_t>((x[i] == v) & (h[i] - lowest <= width));
+    }
+    return below;
+  }
 
   int64_t f_;
   unsigned char* scratch_;

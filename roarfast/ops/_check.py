@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from roarfast.ops._arrays import NUMPY_NAMES
 from roarfast.ops._op import is_tensor
 
 
 def dtype_name(a: Any) -> str:
     """The dtype of an array or tensor as "float32", "uint8" and so on."""
-    return str(a.dtype).removeprefix("torch.") if is_tensor(a) else str(a.dtype.name)
+    if is_tensor(a):
+        return str(a.dtype).removeprefix("torch.")
+    return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
 
 def array(name: str, a: Any, dtypes: Collection[str], min_ndim: int = 0, dims: str = "") -> None:

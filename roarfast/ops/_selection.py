@@ -98,7 +98,7 @@ def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
 
 def raise_on_nan(flags: Any) -> None:
     """The error for rows with NaN. On CUDA this waits for the kernel; `nan="ignore"` does not."""
-    if flags is None or not bool(flags.any()):
+    if flags is None or not (bool(flags.any()) if is_tensor(flags) else flags.tobytes().count(1)):
         return
     host = flags.cpu().numpy() if is_tensor(flags) else flags
     bad = np.flatnonzero(host)
