@@ -37,7 +37,7 @@ def test_within_tolerance_on_every_kind_of_mask(rng, size):
         np.testing.assert_array_equal(out[:, ~mask], x[:, ~mask], err_msg=name)
         known = x[:, ~mask]
         assert (out >= known.min(1)[:, None, None]).all() and (out <= known.max(1)[:, None, None]).all(), name
-        assert info.converged and info.iterations <= (12 if min(h, w) > 1 else 40), name
+        assert info.converged and info.iterations <= (15 if min(h, w) > 1 else 40), name
         assert info.empty == 0
 
 
@@ -233,7 +233,7 @@ def test_real_photos(rng):
         images = data["images"][:40]
     mask = np.stack([smooth_mask(rng, 32, 32, rate, 2) for rate in np.linspace(0.05, 0.95, 40)])
     out, info = rf.impute_linear(images, mask, noise=0, channels_last=True, return_info=True)
-    assert info.converged.all() and info.iterations.max() <= 10
+    assert info.converged.all() and info.iterations.max() <= 12
     for i in range(40):
         assert error(out[i].transpose(2, 0, 1), images[i].transpose(2, 0, 1), mask[i]) <= 1e-5
 

@@ -84,7 +84,7 @@ struct Grid {
   Level<Layout> level[kMaxLevels];  // from 1
   Real* zeros;
   bool use_coarse;
-  // Per lane, 1 where the coarse levels are needed (kKnownShareWithoutCoarse).
+  // Per lane, 1 where the coarse levels are needed (kCoarseAboveT2).
   V<Real> coarse_on;
 };
 

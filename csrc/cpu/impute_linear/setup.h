@@ -82,6 +82,62 @@ void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typen
   }
 }
 
+// out = T in: the weighted mean over neighbours at unknown pixels, 0 elsewhere. Returns its largest
+// entry per system.
+template <typename Layout, bool kCustom>
+V<typename Layout::Real> mean_of_neighbours(const Grid<Layout>& grid,
+                                            const typename Layout::Real* in,
+                                            typename Layout::Real* out) {
+  using Real = typename Layout::Real;
+  const Fine<Layout>& f = grid.fine;
+  const Real damping = static_cast<Real>(1 + grid.plan->centre);
+  V<Real> top{};
+  for (int64_t j = 0; j < f.h; ++j) {
+    const Real* mid = in + j * f.stride;
+    Real* row = out + j * f.stride;
+    if (!f.row_any[j]) {
+      memset(row, 0, static_cast<size_t>(f.n) * sizeof(Real));
+      continue;
+    }
+    const Real *up = j > 0 ? mid - f.stride : f.zeros,
+               *down = j + 1 < f.h ? mid + f.stride : f.zeros;
+    const Real* inv_diag = f.inv_diag_row(j);
+    const int8_t* unknown = f.unknown_row(j);
+    neighbour_sum<Layout, kCustom>(
+        up, mid, down, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
+          const V<Real> v =
+              keep<Real>(load_mask<Real>(unknown + i), o * (load(inv_diag + i) * damping));
+          store<Real>(row + i, v);
+          top = vmax<Real>(top, v);
+        });
+  }
+  return Layout::max(top);
+}
+
+// Which systems need coarse levels: see kCoarseAboveT2. Uses fine.r and fine.p as scratch; m:
+// unknown flags.
+template <typename Layout, bool kCustom>
+V<typename Layout::Real> needs_coarse(const Grid<Layout>& grid, const typename Layout::Real* m) {
+  using Real = typename Layout::Real;
+  const Fine<Layout>& f = grid.fine;
+  const V<Real> one = splat<Real>(Real(1));
+  const auto all = [](M<Real> v) {
+    bool r = true;
+    for (int lane = 0; lane < Layout::kVec; ++lane) r = r && v[lane] != 0;
+    return r;
+  };
+  // T^4 1 <= (max T 1)^4: clear cases need fewer sweeps, with the same outcome for each system.
+  const V<Real> once = mean_of_neighbours<Layout, kCustom>(grid, m, f.r);
+  if (all(once < splat<Real>(Real(0.9)))) return V<Real>{};
+  const V<Real> twice = mean_of_neighbours<Layout, kCustom>(grid, f.r, f.p);
+  const M<Real> surely = twice > splat<Real>(Real(kCoarseAboveT2));
+  if (all(surely)) return one;
+  mean_of_neighbours<Layout, kCustom>(grid, f.p, f.r);
+  const V<Real> four_times = mean_of_neighbours<Layout, kCustom>(grid, f.r, f.p);
+  const M<Real> likely = four_times > splat<Real>(Real(kCoarseAboveT4));
+  return keep<Real>(surely | likely, one);
+}
+
 // Fills the levels from grid->fine.unknown. Uses fine.z and fine.q as scratch.
 template <typename Layout, bool kCustom>
 void set_up(Grid<Layout>* grid) {
@@ -89,7 +145,7 @@ void set_up(Grid<Layout>* grid) {
   constexpr int64_t kVec = Layout::kVec;
   const Plan& plan = *grid->plan;
   Fine<Layout>& f = grid->fine;
-  const V<Real> one = splat<Real>(Real(1)), share = splat<Real>(Real(kKnownShareWithoutCoarse));
+  const V<Real> one = splat<Real>(Real(1));
   const Real damping = static_cast<Real>(1 + plan.centre);
 
   for (int64_t j = 0; j < f.h; ++j) {
@@ -105,8 +161,15 @@ void set_up(Grid<Layout>* grid) {
     for (int lane = 0; lane < kVec; ++lane) row_any |= any[lane] != 0;
     f.row_any[j] = row_any;
   }
+  grid->coarse_on = needs_coarse<Layout, kCustom>(*grid, f.z);
+  grid->use_coarse = false;
+  for (int lane = 0; lane < kVec; ++lane) grid->use_coarse |= grid->coarse_on[lane] > 0;
+  if (!grid->use_coarse || plan.levels < 2) {
+    grid->use_coarse = false;
+    return;
+  }
+
   const V<Real> k0 = splat<Real>(Real(kAnchorSaturation));
-  M<Real> weak{};
   for (int64_t j = 0; j < f.h; ++j) {
     if (!f.row_any[j]) {
       memset(f.row(f.q, j), 0, static_cast<size_t>(f.n) * sizeof(Real));
@@ -121,16 +184,8 @@ void set_up(Grid<Layout>* grid) {
       const M<Real> removed = load(m + i) > V<Real>{};
       const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
       const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
-      weak |= (e < share * diagonal) & removed;
       store<Real>(anchor + i, saturate<Real>(e, k0));
     });
-  }
-  grid->coarse_on = Layout::max(keep<Real>(weak, one));
-  grid->use_coarse = false;
-  for (int lane = 0; lane < kVec; ++lane) grid->use_coarse |= grid->coarse_on[lane] > 0;
-  if (!grid->use_coarse || plan.levels < 2) {
-    grid->use_coarse = false;
-    return;
   }
 
   const Real *m = f.z, *a = f.q;

@@ -63,14 +63,21 @@ __device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Re
     return border ? 1 / (diagonal_at(x, y, h, w, s) * damping) : inner;
   };
 
-  bool weak = false;
-  for_cells(h, w, [&](int x, int y, int i) {
-    if (f.live[i] && anchor_at(f.live, x, y, h, w, s) <
-                         Real(kKnownShareWithoutCoarse) * diagonal_at(x, y, h, w, s)) {
-      weak = true;
-    }
-  });
-  const bool coarse = __syncthreads_or(weak) && plan.levels > 1;
+  // T^4 1 by four sweeps over q and z; see kCoarseAboveT2.
+  for_cells(h, w, [&](int, int, int i) { f.q[i] = f.live[i] ? Real(1) : Real(0); });
+  __syncthreads();
+  bool coarse = false;
+  for (int k = 1; k <= 4 && !coarse; ++k) {
+    Real *from = k % 2 ? f.q : f.z, *to = k % 2 ? f.z : f.q;
+    bool above = false;
+    for_neighbour_sums<Real>(from, h, w, s, [&](int x, int y, int i, Real, Real sum) {
+      const Real v = f.live[i] ? sum * inverse(x, y) * damping : Real(0);
+      to[i] = v;
+      above = above || (k == 2 && v > Real(kCoarseAboveT2)) || (k == 4 && v > Real(kCoarseAboveT4));
+    });
+    coarse = __syncthreads_or(above);
+  }
+  coarse = coarse && plan.levels > 1;
   if (coarse) {
     for (int l = 1; l < plan.levels; ++l) set_up_level(plan, f.live, fields, l);
   }
