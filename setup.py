@@ -1,6 +1,7 @@
 """Builds the extension modules with CMake and Ninja; everything else is in pyproject.toml.
 
-Environment: ROARFAST_CUDA=auto|on|off, ROARFAST_CUDA_ARCHS="80-real;90", ROARFAST_SIMT=ON (test backend),
+Environment: ROARFAST_CUDA=auto|on|off, ROARFAST_CUDA_ARCHS="80-real;90", ROARFAST_SIMD_LEVELS="v3",
+ROARFAST_SIMT=ON (test backend),
 CMAKE_ARGS for anything else.
 """
 
@@ -14,7 +15,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent.resolve()
-FORWARDED = ("ROARFAST_CUDA", "ROARFAST_CUDA_ARCHS", "ROARFAST_SIMT", "ROARFAST_SIMT_ASAN")
+FORWARDED = ("ROARFAST_CUDA", "ROARFAST_CUDA_ARCHS", "ROARFAST_SIMD_LEVELS", "ROARFAST_SIMT", "ROARFAST_SIMT_ASAN")
 
 
 class CMakeBuild(build_ext):

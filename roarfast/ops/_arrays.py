@@ -51,8 +51,9 @@ class Arrays(Protocol):
         """A small NumPy array as an array on the device of `like`."""
 
     def call(self, like: Any, name: str, *args: Any) -> Any:
-        """Calls a kernel of the backend that serves `like`; arrays become pointers, None becomes null, and the
-        stream is appended.
+        """Calls a kernel of the backend that serves `like`.
+
+        Arrays become pointers, None becomes null, and the stream is appended.
         """
 
     def query(self, like: Any, name: str, *args: Any) -> int:
