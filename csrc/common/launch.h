@@ -23,8 +23,9 @@ namespace rf {
 template <typename... Params, typename... Args>
 rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_bytes,
                  rf_stream stream, Args... args) {
-  kernel<<<grid, block, smem_bytes, static_cast<cudaStream_t>(stream)> > >(
-      static_cast<Params>(args)...);
+  // clang-format off: it takes the launch apart
+  kernel<<<grid, block, smem_bytes, static_cast<cudaStream_t>(stream)>>>(static_cast<Params>(args)...);
+  // clang-format on
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return RF_OK;
   return fail(RF_CUDA_ERROR, "CUDA launch failed: %s", cudaGetErrorString(error));

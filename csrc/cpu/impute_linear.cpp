@@ -9,6 +9,7 @@
 #include "cpu/impute_linear/cg.h"
 #include "cpu/impute_linear/image_io.h"
 #include "cpu/impute_linear/setup.h"
+#include "cpu/impute_linear/sparse.h"
 
 namespace {
 
@@ -40,6 +41,7 @@ class Worker {
     if (!shared) {
       for (int lane = 0; lane < Layout::kSystems; ++lane) read_mask(systems[lane], lane);
       set_up<Layout, kCustom>(&grid_);
+      if constexpr (!Layout::kIsLanes && !kCustom) is_sparse_ = sparse_.build(&grid_);
     }
     Scaling scaling[Layout::kSystems];
     read_systems<Layout, In>(job_, systems, &grid_, buffers_, scaling);
@@ -48,8 +50,7 @@ class Worker {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
       tolerance[lane] = static_cast<Real>(plan_.tolerance_factor * job_.tol * s.range * s.scale);
     }
-    const Outcome<Layout> outcome =
-        Solver<Layout, kCustom>(&grid_).run(tolerance, static_cast<int>(job_.max_iter));
+    const Outcome<Layout> outcome = run<kCustom>(tolerance);
     write_systems<Layout, In, Out>(job_, systems, scaling, &grid_, buffers_);
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
@@ -67,6 +68,15 @@ class Worker {
   }
 
  private:
+  template <bool kCustom>
+  Outcome<Layout> run(V<Real> tolerance) {
+    const int max_iter = static_cast<int>(job_.max_iter);
+    if constexpr (!Layout::kIsLanes && !kCustom) {
+      if (is_sparse_) return sparse_.run(tolerance[0], max_iter);
+    }
+    return Solver<Layout, kCustom>(&grid_).run(tolerance, max_iter);
+  }
+
   // Fills a lane's `removed` and `unknown` bytes and counts the pixels that nothing determines.
   void read_mask(System s, int lane) {
     Fine<Layout>& f = grid_.fine;
@@ -117,6 +127,8 @@ class Worker {
   Arena arena_;
   Grid<Layout> grid_;
   RowBuffers<Real> buffers_;
+  SparseSolver<Real> sparse_;  // used with Rows only
+  bool is_sparse_ = false;
   uint8_t* state_;  // [h, w]
   int64_t empty_[Layout::kSystems] = {}, solvable_[Layout::kSystems] = {};
 };
