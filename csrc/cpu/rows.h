@@ -160,6 +160,20 @@ class RowBorder {
     for (int64_t i = 0; i < before_; ++i) row[i] = source_[i] < 0 ? constant : inside[source_[i]];
     for (int64_t i = 0; i < after_; ++i) right[i] = source[i] < 0 ? constant : inside[source[i]];
   }
+  // extend() of `count` rows that are `stride` apart. kWidth > 0 is the width of both borders,
+  // known when compiling: a reflected one is then a shuffle.
+  template <int kWidth, typename W>
+  void extend_rows(W* row, int64_t stride, int64_t count, W constant) const {
+    if (kWidth == 0 || mode_ != RF_REFLECT || w_ < kWidth) {
+      for (int64_t r = 0; r < count; ++r) extend(row + r * stride, constant);
+      return;
+    }
+    for (int64_t r = 0; r < count; ++r, row += stride) {
+      W *inside = row + kWidth, *right = inside + w_;
+      for (int i = 0; i < kWidth; ++i) row[i] = inside[kWidth - 1 - i];
+      for (int i = 0; i < kWidth; ++i) right[i] = right[-1 - i];
+    }
+  }
   int64_t before() const { return before_; }
   int64_t width() const { return before_ + w_ + after_; }
 
