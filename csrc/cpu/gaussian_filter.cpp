@@ -20,47 +20,85 @@ struct ColumnTaps {
   const C* operator()(int64_t k) const { return row + k; }
 };
 
+// weights[0 .. radius]: by value where the radius is known, so that they stay in registers across
+// the stores of a result. kRadius 0 means known at run time only.
+template <int kRadius, typename C>
+struct Weights {
+  explicit Weights(const C* from, int64_t) {
+    for (int k = 0; k <= kRadius; ++k) values[k] = from[k];
+  }
+  static constexpr int64_t radius = kRadius;
+  C values[kRadius + 1];
+};
+template <typename C>
+struct Weights<0, C> {
+  Weights(const C* from, int64_t radius) : radius(radius), values(from) {}
+  int64_t radius;
+  const C* values;
+};
+
 // dst[x] = sum over k of weights[|k|] * taps(k + radius)[x], from the outermost pair inwards: small
-// terms first, and the same order on every backend. kRadius 0 means known at run time only.
-template <int kRadius, typename C, typename Taps>
+// terms first, and the same order on every backend.
+template <typename C, typename W, typename Taps>
 struct SymmetricSum {
+  W weights;
   Taps taps;
-  const C* weights;
-  int64_t any_radius;
   C* dst;
 
   template <typename V, int K>
   __attribute__((always_inline)) void run(int64_t x) const {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
-    const int64_t radius = kRadius > 0 ? kRadius : any_radius;
+    const int64_t radius = weights.radius;
     V sum[K];
     for (int i = 0; i < K; ++i) sum[i] = V{};
 #pragma GCC unroll 8
     for (int64_t k = radius; k > 0; --k) {
       const C *before = taps(radius - k) + x, *after = taps(radius + k) + x;
-      const C weight = weights[k];
+      const C weight = weights.values[k];
       for (int i = 0; i < K; ++i) {
         sum[i] += weight * (rf::load_as<V>(before + i * kStep) + rf::load_as<V>(after + i * kStep));
       }
     }
-    const C* centre = taps(radius) + x;
+    const C *centre = taps(radius) + x, weight = weights.values[0];
     for (int i = 0; i < K; ++i) {
-      rf::store_as(dst + x + i * kStep, sum[i] + weights[0] * rf::load_as<V>(centre + i * kStep));
+      rf::store_as(dst + x + i * kStep, sum[i] + weight * rf::load_as<V>(centre + i * kStep));
     }
   }
 };
 
-template <typename C, typename Taps>
-void symmetric_sum(Taps taps, const C* weights, int64_t radius, C* dst, int64_t w) {
-  switch (radius) {  // the radii of sigma 0.5, 1 and 1.5 are unrolled
+// Vertical pass and borders: row y of blurred, `stride` apart, from rows[y] ... rows[y + 2 radius].
+template <int kRadius, typename C>
+void blur_columns(const C* const* rows, int64_t count, const Weights<kRadius, C>& weights,
+                  C* blurred, int64_t stride, int64_t w) {
+  for (int64_t y = 0; y < count; ++y) {
+    rf::for_vectors<C>(w, SymmetricSum<C, Weights<kRadius, C>, RowTaps<C>>{
+                              weights, {rows + y}, blurred + y * stride});
+  }
+}
+
+// Horizontal pass: row y of dst from row y of blurred, whose borders are filled.
+template <int kRadius, typename C>
+void blur_rows(const C* blurred, int64_t stride, int64_t count, const Weights<kRadius, C>& weights,
+               C* dst, int64_t w) {
+  for (int64_t y = 0; y < count; ++y) {
+    rf::for_vectors<C>(w, SymmetricSum<C, Weights<kRadius, C>, ColumnTaps<C>>{
+                              weights, {blurred + y * stride}, dst + y * w});
+  }
+}
+
+// body(std::integral_constant<int, radius>) for the radii of sigma 0.5, 1 and 1.5, whose sums are
+// unrolled; 0 for the others.
+template <typename Body>
+void with_radius(int64_t radius, const Body& body) {
+  switch (radius) {
     case 2:
-      return rf::for_vectors<C>(w, SymmetricSum<2, C, Taps>{taps, weights, radius, dst});
+      return body(std::integral_constant<int, 2>{});
     case 4:
-      return rf::for_vectors<C>(w, SymmetricSum<4, C, Taps>{taps, weights, radius, dst});
+      return body(std::integral_constant<int, 4>{});
     case 6:
-      return rf::for_vectors<C>(w, SymmetricSum<6, C, Taps>{taps, weights, radius, dst});
+      return body(std::integral_constant<int, 6>{});
     default:
-      return rf::for_vectors<C>(w, SymmetricSum<0, C, Taps>{taps, weights, radius, dst});
+      return body(std::integral_constant<int, 0>{});
   }
 }
 
@@ -96,7 +134,7 @@ struct Plan {
     s.rows = from.take<const C*>(extended_rows);
     s.converted = from.take<C>(converted_rows * w);
     s.blurred = from.take<C>(border.width() * rf::group_rows(w));
-    s.result = from.take<C>(kNative ? 0 : w);
+    s.result = from.take<C>(kNative ? 0 : w * rf::group_rows(w));
     return s;
   }
   Scratch scratch(int thread) const {
@@ -133,23 +171,23 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
                       plan.constant_row, scratch.converted, scratch.rows,
                       [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
     for (int64_t first = 0; first < rows; first += group) {
-      const int64_t last = std::min(rows, first + group);
-      C* blurred = scratch.blurred;
-      for (int64_t y = first; y < last; ++y, blurred += stride) {
-        symmetric_sum(RowTaps<C>{scratch.rows + y}, plan.weights_y, radius_y, blurred + radius_x,
-                      w);
-        plan.border.extend(blurred, static_cast<C>(cval));
-      }
-      blurred = scratch.blurred;
-      for (int64_t y = first; y < last; ++y, blurred += stride) {
-        T* row = out + (image * h + y0 + y) * w;
+      const int64_t count = std::min(group, rows - first);
+      with_radius(radius_y, [&](auto radius) {
+        blur_columns(scratch.rows + first, count, Weights<radius(), C>(plan.weights_y, radius_y),
+                     scratch.blurred + radius_x, stride, w);
+      });
+      T* dst = out + (image * h + y0 + first) * w;
+      with_radius(radius_x, [&](auto radius) {
+        plan.border.template extend_rows<radius()>(scratch.blurred, stride, count,
+                                                   static_cast<C>(cval));
+        const Weights<radius(), C> weights(plan.weights_x, radius_x);
         if constexpr (Plan<T>::kNative) {
-          symmetric_sum(ColumnTaps<C>{blurred}, plan.weights_x, radius_x, row, w);
+          blur_rows(scratch.blurred, stride, count, weights, dst, w);
         } else {
-          symmetric_sum(ColumnTaps<C>{blurred}, plan.weights_x, radius_x, scratch.result, w);
-          rf::store_row(scratch.result, row, w);
+          blur_rows(scratch.blurred, stride, count, weights, scratch.result, w);
+          rf::store_row(scratch.result, dst, count * w);
         }
-      }
+      });
     }
   });
 }

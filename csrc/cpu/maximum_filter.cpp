@@ -41,25 +41,27 @@ void max_of_taps(const Taps& taps, int64_t count, C* dst, int64_t w) {
   rf::for_vectors<C>(w, MaxOfTaps<C, Taps>{taps, count, dst});
 }
 
-// row[x] = the maximum of 16 values from x on, in place, for x in [0, width). Windows of 4 come
-// from memory, those of 8 and 16 from neighbouring vectors in registers: half the loads of two
-// steps of grow_windows.
+// row[x] = the maximum of 16 values from x on, in place, for x in [0, width). Windows of 2 come
+// from memory, those of 4, 8 and 16 from neighbouring vectors in registers: a quarter of the loads
+// of two steps of grow_windows.
 template <typename C>
 void grow_to_16(C* row, int64_t width) {
   using V = rf::vector_t<C>;
   constexpr int kLanes = rf::Vector<C>::kLanes;
-  const auto of_4 = [](const C* p) __attribute__((always_inline)) {
-    const V a = rf::load_as<V>(p), b = rf::load_as<V>(p + 1);
-    const V c = rf::load_as<V>(p + 2), d = rf::load_as<V>(p + 3);
-    return rf::max_of(rf::max_of(a, b), rf::max_of(c, d));
+  const auto of_2 = [](const C* p) __attribute__((always_inline)) {
+    return rf::max_of(rf::load_as<V>(p), rf::load_as<V>(p + 1));
   };
-  V four = of_4(row + kLanes);
-  const V first = of_4(row);
-  V eight = rf::max_of(first, rf::shifted<4>(first, four));
+  const V first_two = of_2(row), second_two = of_2(row + kLanes);
+  V two = of_2(row + 2 * kLanes);
+  const V first_four = rf::max_of(first_two, rf::shifted<2>(first_two, second_two));
+  V four = rf::max_of(second_two, rf::shifted<2>(second_two, two));
+  V eight = rf::max_of(first_four, rf::shifted<4>(first_four, four));
   for (int64_t x = 0; x < width; x += kLanes) {
-    const V next_four = of_4(row + x + 2 * kLanes);
+    const V next_two = of_2(row + x + 3 * kLanes);
+    const V next_four = rf::max_of(two, rf::shifted<2>(two, next_two));
     const V next_eight = rf::max_of(four, rf::shifted<4>(four, next_four));
     rf::store_as(row + x, rf::max_of(eight, rf::shifted<8>(eight, next_eight)));
+    two = next_two;
     four = next_four;
     eight = next_eight;
   }
@@ -253,7 +255,6 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
                         for (int64_t x = 0; x < w; ++x) dst[x] = rf::to_max_key(src[x]);
                       });
     const bool van_herk = plan.window_y.size() > kDirectRows;
-    const int64_t extended = rows + plan.window_y.size() - 1;
     for (int64_t first = 0; first < rows; first += plan.group) {
       const int64_t last = std::min(rows, first + plan.group);
       max_of_rows(s.rows + first, last - first, plan.window_y.size(), s.suffix,
@@ -265,9 +266,10 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
         const int64_t covered = grow_windows(bordered, count, stride, plan.border.width(), size);
         for (int64_t r = 0; r < count; ++r) {
           // Strips of van Herk jump from row to row, which no hardware prefetcher follows: while
-          // this group's rows are finished, fetch those that will be new in the next.
-          const int64_t coming = y + r + plan.group + plan.window_y.size() - 1;
-          if (van_herk && coming < extended) prefetch_row(s.rows[coming], w);
+          // this group's rows are finished, fetch those that will be new in the next, at the end
+          // of an image those the next image begins with.
+          const int64_t coming = image * h + y0 + y + r + plan.group + plan.window_y.after;
+          if (van_herk && coming < n * h) prefetch_row(in + coming * w, w);
           T* dst = out + (image * h + y0 + y + r) * w;
           if constexpr (Plan<T>::kNative) {
             cover_windows(bordered + r * stride, covered, size, dst, w);

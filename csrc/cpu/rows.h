@@ -9,6 +9,7 @@
 #include "common/border.h"
 #include "common/dtype.h"
 #include "common/parallel.h"
+#include "cpu/simd.h"
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -56,7 +57,11 @@ inline Bands plan_bands(int64_t n, int64_t h, int64_t w, int64_t halo) {
   b.rows = rows;
   b.per_image = (h + rows - 1) / rows;
   b.total = n * b.per_image;
-  b.grain = std::max<int64_t>(1, kGrainPixels / std::max<int64_t>(1, rows * w));
+  // Runs of bands, so that what is prefetched beyond the end of one is used by the same core; but
+  // enough runs to even out the threads.
+  constexpr int64_t kRunsPerThread = 16;
+  b.grain = std::max<int64_t>({1, kGrainPixels / std::max<int64_t>(1, rows * w),
+                               b.total / (kRunsPerThread * rf_get_num_threads())});
   b.threads = plan_threads(b.total, b.grain);
   return b;
 }
@@ -148,17 +153,39 @@ class RowBorder {
   void extend(W* row, W constant) const {
     const W* inside = row + before_;
     W* right = row + before_ + w_;
-    // A long border that reflects once is copied backwards, which vectorises; others follow the
-    // indices.
-    constexpr int64_t kLong = 8;
-    if (mode_ == RF_REFLECT && before_ >= kLong && before_ <= w_ && after_ <= w_) {
-      for (int64_t i = 0; i < before_; ++i) row[i] = inside[before_ - 1 - i];
-      for (int64_t i = 0; i < after_; ++i) right[i] = inside[w_ - 1 - i];
+    // Long borders that reflect once are copied backwards in whole vectors, the last of which
+    // overlaps its predecessor; others follow the indices.
+    using V = vector_t<W>;
+    constexpr int64_t kLanes = Vector<W>::kLanes;
+    const int64_t shorter = std::min(before_, after_), longer = std::max(before_, after_);
+    if (mode_ == RF_REFLECT && shorter >= kLanes && longer <= w_) {
+      for (int64_t i = 0; i < before_; i += kLanes) {
+        const int64_t from = std::min(i, before_ - kLanes);
+        store_as(row + before_ - kLanes - from, reversed(load_as<V>(inside + from)));
+      }
+      for (int64_t i = 0; i < after_; i += kLanes) {
+        const int64_t to = std::min(i, after_ - kLanes);
+        store_as(right + to, reversed(load_as<V>(inside + w_ - kLanes - to)));
+      }
       return;
     }
     const int64_t* source = source_ + before_;
     for (int64_t i = 0; i < before_; ++i) row[i] = source_[i] < 0 ? constant : inside[source_[i]];
     for (int64_t i = 0; i < after_; ++i) right[i] = source[i] < 0 ? constant : inside[source[i]];
+  }
+  // extend() of `count` rows that are `stride` apart. kWidth > 0 is the width of both borders,
+  // known when compiling: a reflected one is then a shuffle.
+  template <int kWidth, typename W>
+  void extend_rows(W* row, int64_t stride, int64_t count, W constant) const {
+    if (kWidth == 0 || mode_ != RF_REFLECT || w_ < kWidth) {
+      for (int64_t r = 0; r < count; ++r) extend(row + r * stride, constant);
+      return;
+    }
+    for (int64_t r = 0; r < count; ++r, row += stride) {
+      W *inside = row + kWidth, *right = inside + w_;
+      for (int i = 0; i < kWidth; ++i) row[i] = inside[kWidth - 1 - i];
+      for (int i = 0; i < kWidth; ++i) right[i] = right[-1 - i];
+    }
   }
   int64_t before() const { return before_; }
   int64_t width() const { return before_ + w_ + after_; }

@@ -59,6 +59,16 @@ __attribute__((always_inline)) inline V shifted(V a, V b) {
   return shifted_lanes<kBy>(a, b, std::make_index_sequence<kLanes>{});
 }
 
+// The lanes of v from the last to the first.
+template <typename V, size_t... kLane>
+__attribute__((always_inline)) inline V reversed_lanes(V v, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(v, v, static_cast<int>(sizeof...(kLane) - 1 - kLane)...);
+}
+template <typename V>
+__attribute__((always_inline)) inline V reversed(V v) {
+  return reversed_lanes(v, std::make_index_sequence<sizeof(V) / sizeof(v[0])>{});
+}
+
 // |v| of a vector of floats or doubles.
 template <typename V>
 __attribute__((always_inline)) inline V abs_of(V v) {
