@@ -25,6 +25,11 @@ constexpr double kAnchorKnown = 4.0;
 // needed. T being the Jacobi matrix over the unknown pixels, coarse levels are used if the largest
 // entry of T^2 1 or of T^4 1 exceeds these.
 constexpr double kCoarseAboveT2 = 0.96, kCoarseAboveT4 = 0.69;
+// The preconditioner then is (1 + a T) / D. a = 1 is two Jacobi steps and best if T 1 < kSparseT1
+// everywhere; larger a narrows the spectrum of (1 - T)(1 + a T) when T reaches further. 1.6 stays
+// positive down to T = -0.625, below what any image at least 2 wide can have.
+constexpr double kSparseT1 = 0.9, kMediumT4 = 0.35;
+constexpr double kSecondStepSparse = 1.0, kSecondStepMedium = 1.3, kSecondStepDense = 1.6;
 // Solving in float32 keeps the promised error down to this tolerance; below it the solver works in
 // double.
 constexpr double kFloatTolerance = 5e-6;

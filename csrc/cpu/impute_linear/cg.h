@@ -36,12 +36,8 @@ class Solver {
   // `tolerance`.
   Outcome<Layout> run(Vec tolerance, int max_iterations) {
     start();
-    if (grid_->use_coarse) {
-      descend<false>(Vec{});
-      solve_coarse<Layout, kCustom>(grid_);
-    }
     Vec rz, largest;
-    ascend<false>(Vec{}, &rz, &largest);
+    precondition<false>(Vec{}, &rz, &largest);
 
     SmallestEigenvalue<Real> smallest[kSpectra];
     Vec stop = stop_below(smallest, tolerance);
@@ -54,7 +50,13 @@ class Solver {
     Vec alpha{}, beta{};
     for (int k = 1; k < max_iterations && any(active); ++k) {
       Vec pq;
-      direct(alpha, keep<Real>(active, beta), &pq);
+      // Without large holes float32 can do without differences. Not with Lanes: there a neighbour's
+      // hole would decide.
+      if (!Layout::kIsLanes && !grid_->use_coarse) {
+        direct<true>(alpha, keep<Real>(active, beta), &pq);
+      } else {
+        direct<false>(alpha, keep<Real>(active, beta), &pq);
+      }
       const Mask stuck = active & ~(pq > Vec{});  // p.q <= 0: rounding has taken over
       active &= ~stuck;
       const Vec step = rz / select<Real>(active, pq, splat<Real>(Real(1)));
@@ -64,13 +66,7 @@ class Solver {
       }
       stop = stop_below(smallest, tolerance);
       const Vec previous = rz;
-      if (grid_->use_coarse) {
-        descend<true>(alpha);
-        solve_coarse<Layout, kCustom>(grid_);
-        ascend<false>(Vec{}, &rz, &largest);
-      } else {
-        ascend<true>(alpha, &rz, &largest);
-      }
+      precondition<true>(alpha, &rz, &largest);
       out.iterations -= active;  // a true mask is -1
       out.last_correction = select<Real>(active, largest, out.last_correction);
       finishing = active & (largest <= stop);
@@ -106,6 +102,20 @@ class Solver {
   }
   void clear(Real* row) const { memset(row, 0, static_cast<size_t>(f_.n) * sizeof(Real)); }
 
+  // r -= alpha q if kUpdate; z = the preconditioned r.
+  template <bool kUpdate>
+  void precondition(Vec alpha, Vec* rz, Vec* largest) {
+    if (!grid_->use_coarse) return ascend<kUpdate, true, false>(alpha, rz, largest);
+    descend<kUpdate>(alpha);
+    solve_coarse<Layout, kCustom>(grid_);
+    // Lanes that do not need coarse levels got a zero correction; their second step is their own.
+    if (any(~(grid_->coarse_on > Vec{}))) {
+      ascend<false, true, true>(Vec{}, rz, largest);
+    } else {
+      ascend<false, false, true>(Vec{}, rz, largest);
+    }
+  }
+
   // r = L(u) at unknown pixels; p = 0.
   void start() {
     for (int64_t j = 0; j < f_.h; ++j) {
@@ -124,23 +134,34 @@ class Solver {
     }
   }
 
-  // Row j of y = r / D (and of r -= alpha q before) into the ring; add(i) is what else y gets.
-  template <bool kUpdate, typename Add>
-  RF_INLINE void smooth_row(int64_t j, Vec alpha, const Add& add) {
+  // Row j of y = scale r / D (and of r -= alpha q before) into the ring. With kProlong,
+  // each_vector(put) calls put(i, extra) along the row with what else y gets where pixels are
+  // unknown; r is 0 elsewhere already.
+  template <bool kUpdate, bool kScaled, bool kProlong, typename EachVector>
+  RF_INLINE void smooth_row(int64_t j, Vec alpha, Vec scale, const EachVector& each_vector) {
     Real* y = f_.ring[j % 3];
     if (!f_.row_any[j]) return clear(y);
     Real* r = f_.row(f_.r, j);
     const Real *q = f_.row(f_.q, j), *inv_diag = f_.inv_diag_row(j);
     const int8_t* unknown = f_.unknown_row(j);
-    const auto one = [&](int64_t i, Vec extra) {
+    each_vector([&](int64_t i, Vec extra) {
       Vec v = load(r + i);
       if constexpr (kUpdate) {
         v -= alpha * load(q + i);
         store<Real>(r + i, v);
       }
-      store<Real>(y + i, keep<Real>(load_mask<Real>(unknown + i), load(inv_diag + i) * v + extra));
-    };
-    add(one);
+      v = load(inv_diag + i) * v;
+      if constexpr (kScaled) v = v * scale;
+      if constexpr (kProlong) v = keep<Real>(load_mask<Real>(unknown + i), v + extra);
+      store<Real>(y + i, v);
+    });
+  }
+  // Without anything else to add.
+  template <bool kUpdate, bool kScaled>
+  RF_INLINE void smooth_row(int64_t j, Vec alpha, Vec scale) {
+    smooth_row<kUpdate, kScaled, false>(j, alpha, scale, [&](const auto& put) {
+      for (int64_t i = 0; i < f_.n; i += kVec) put(i, Vec{});
+    });
   }
 
   RowTriple<Layout> ring_rows(int64_t j) const {
@@ -152,13 +173,10 @@ class Solver {
   void descend(Vec alpha) {
     const Level<Layout>& coarser = grid_->level[1];
     const Vec scale = splat<Real>(f_.restrict_scale) * grid_->coarse_on;
-    const auto plain = [&](const auto& one) {
-      for (int64_t i = 0; i < f_.n; i += kVec) one(i, Vec{});
-    };
-    smooth_row<kUpdate>(0, alpha, plain);
+    smooth_row<kUpdate, false>(0, alpha, Vec{});
     int64_t coarse_row = 0;
     for (int64_t j = 0; j < f_.h; ++j) {
-      if (j + 1 < f_.h) smooth_row<kUpdate>(j + 1, alpha, plain);
+      if (j + 1 < f_.h) smooth_row<kUpdate, false>(j + 1, alpha, Vec{});
       Real* out = f_.residual_ring[j & 3];
       if (!f_.row_any[j]) {
         clear(out);
@@ -181,21 +199,23 @@ class Solver {
     }
   }
 
-  template <bool kUpdate>
+  template <bool kUpdate, bool kScaled, bool kProlong>
   void ascend(Vec alpha, Vec* rz, Vec* largest) {
     Vec dot{}, top{};
+    const Vec scale =
+        select<Real>(grid_->coarse_on > Vec{}, splat<Real>(Real(1)), grid_->second_step);
     const auto prepare = [&](int64_t j) {
-      smooth_row<kUpdate>(j, alpha, [&](const auto& one) {
-        if (!grid_->use_coarse) {
-          for (int64_t i = 0; i < f_.n; i += kVec) one(i, Vec{});
-          return;
-        }
+      if constexpr (!kProlong) {
+        smooth_row<kUpdate, kScaled>(j, alpha, scale);
+      } else {
         const Level<Layout>& c = grid_->level[1];
         const int64_t near_j = j / 2;
         int64_t far_j = j % 2 ? near_j + 1 : near_j - 1;
         if (far_j < 0 || far_j >= c.h) far_j = near_j;
-        prolong_row<Layout>(c, c.row(c.y, near_j), c.row(c.y, far_j), f_.n, one);
-      });
+        smooth_row<kUpdate, kScaled, true>(j, alpha, scale, [&](const auto& put) {
+          prolong_row<Layout>(c, c.row(c.y, near_j), c.row(c.y, far_j), f_.n, put);
+        });
+      }
     };
     prepare(0);
     for (int64_t j = 0; j < f_.h; ++j) {
@@ -220,6 +240,7 @@ class Solver {
     *largest = Layout::max(top);
   }
 
+  template <bool kPlain>
   void direct(Vec alpha, Vec beta, Vec* pq) {
     const auto advance = [&](int64_t j) {
       if (!f_.row_any[j]) return;
@@ -240,12 +261,20 @@ class Solver {
       Real* q = f_.row(f_.q, j);
       const int8_t* unknown = f_.unknown_row(j);
       Vec row_dot{};
-      laplacian<Layout, kCustom>(above(f_.p, j, mid), mid, below(f_.p, j, mid), j > 0, j + 1 < f_.h,
-                                 f_, [&](int64_t i, Vec l) {
-                                   const Vec x = keep<Real>(load_mask<Real>(unknown + i), -l);
-                                   store<Real>(q + i, x);
-                                   row_dot += load(mid + i) * x;
-                                 });
+      const auto finish_row = [&](int64_t i, Vec l) {
+        const Vec x = keep<Real>(load_mask<Real>(unknown + i), l);
+        store<Real>(q + i, x);
+        row_dot += load(mid + i) * x;
+      };
+      if constexpr (kPlain) {
+        const Real* diag = f_.diag_row(j);
+        neighbour_sum<Layout, kCustom>(
+            above(f_.p, j, f_.zeros), mid, below(f_.p, j, f_.zeros), f_.n, f_.weights, f_.zeros,
+            [&](int64_t i, Vec o) { finish_row(i, load(diag + i) * load(mid + i) - o); });
+      } else {
+        laplacian<Layout, kCustom>(above(f_.p, j, mid), mid, below(f_.p, j, mid), j > 0,
+                                   j + 1 < f_.h, f_, [&](int64_t i, Vec l) { finish_row(i, -l); });
+      }
       dot += row_dot;
     }
     *pq = Layout::sum(dot);

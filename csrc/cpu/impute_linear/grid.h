@@ -63,7 +63,7 @@ struct Fine {
   uint8_t* row_any;  // [h] whether a row has a pixel to solve for
   Real *u, *r, *p, *q, *z;  // [h, stride]
   // Row vectors; the inverse diagonal differs in the first, inner and last row.
-  Real *inv_diag[3], *centre[3];
+  Real *diag[3], *inv_diag[3], *centre[3];
   Real *has_left, *has_right;  // 1 where the neighbour is inside the image
   Real* ring[3];               // rows of a smoothed vector while a pass walks down the image
   Real* residual_ring[4];
@@ -73,6 +73,7 @@ struct Fine {
   const int8_t* unknown_row(int64_t j) const { return unknown + j * stride; }
   int kind(int64_t j) const { return j == 0 ? 0 : j == h - 1 ? 2 : 1; }
   const Real* inv_diag_row(int64_t j) const { return inv_diag[kind(j)]; }
+  const Real* diag_row(int64_t j) const { return diag[kind(j)]; }
   const Real* centre_row(int64_t j) const { return centre[kind(j)]; }
 };
 
@@ -86,6 +87,8 @@ struct Grid {
   bool use_coarse;
   // Per lane, 1 where the coarse levels are needed (kCoarseAboveT2).
   V<Real> coarse_on;
+  // Per lane, a of the preconditioner (1 + a T) / D where they are not.
+  V<Real> second_step;
 };
 
 // Lays out the arrays; with a counting arena nothing is written.
@@ -108,6 +111,7 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
   f.unknown = arena->take<int8_t>(cells);
   f.row_any = arena->take<uint8_t>(f.h);
   for (Real** field : {&f.u, &f.r, &f.p, &f.q, &f.z}) *field = arena->take<Real>(cells);
+  for (Real*& row : f.diag) row = arena->take<Real>(f.stride);
   for (Real*& row : f.inv_diag) row = arena->take<Real>(f.stride);
   for (Real*& row : f.centre) row = plan.custom ? arena->take<Real>(f.stride) : nullptr;
   f.has_left = arena->take<Real>(f.stride);
@@ -163,6 +167,7 @@ void fill_constants(Grid<Layout>* grid) {
              down * (s.edge_y + s.diag_anti * left + s.diag_main * right);
     };
     const double damping = 1 + plan.centre;
+    fill_row(f.diag[kind], f.stride, f.w, diagonal);
     fill_row(f.inv_diag[kind], f.stride, f.w, [&](int64_t x) {
       const double d = diagonal(x);
       return d > 0 ? 1 / (damping * d) : 0.0;

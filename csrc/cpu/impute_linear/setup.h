@@ -114,12 +114,12 @@ V<typename Layout::Real> mean_of_neighbours(const Grid<Layout>& grid,
   return Layout::max(top);
 }
 
-// Which systems need coarse levels: see kCoarseAboveT2. Uses fine.r and fine.p as scratch; m:
-// unknown flags.
+// Which systems need coarse levels, and the preconditioner of those that do not: see
+// kCoarseAboveT2. Uses fine.r and fine.p as scratch; m: unknown flags.
 template <typename Layout, bool kCustom>
-V<typename Layout::Real> needs_coarse(const Grid<Layout>& grid, const typename Layout::Real* m) {
+void choose_preconditioner(Grid<Layout>* grid, const typename Layout::Real* m) {
   using Real = typename Layout::Real;
-  const Fine<Layout>& f = grid.fine;
+  const Fine<Layout>& f = grid->fine;
   const V<Real> one = splat<Real>(Real(1));
   const auto all = [](M<Real> v) {
     bool r = true;
@@ -127,15 +127,23 @@ V<typename Layout::Real> needs_coarse(const Grid<Layout>& grid, const typename L
     return r;
   };
   // T^4 1 <= (max T 1)^4: clear cases need fewer sweeps, with the same outcome for each system.
-  const V<Real> once = mean_of_neighbours<Layout, kCustom>(grid, m, f.r);
-  if (all(once < splat<Real>(Real(0.9)))) return V<Real>{};
-  const V<Real> twice = mean_of_neighbours<Layout, kCustom>(grid, f.r, f.p);
+  const V<Real> once = mean_of_neighbours<Layout, kCustom>(*grid, m, f.r);
+  const M<Real> sparse = once < splat<Real>(Real(kSparseT1));
+  grid->second_step = splat<Real>(Real(kSecondStepSparse));
+  grid->coarse_on = V<Real>{};
+  if (all(sparse)) return;
+  const V<Real> twice = mean_of_neighbours<Layout, kCustom>(*grid, f.r, f.p);
   const M<Real> surely = twice > splat<Real>(Real(kCoarseAboveT2));
-  if (all(surely)) return one;
-  mean_of_neighbours<Layout, kCustom>(grid, f.p, f.r);
-  const V<Real> four_times = mean_of_neighbours<Layout, kCustom>(grid, f.r, f.p);
+  grid->coarse_on = one;
+  if (all(surely)) return;
+  mean_of_neighbours<Layout, kCustom>(*grid, f.p, f.r);
+  const V<Real> four_times = mean_of_neighbours<Layout, kCustom>(*grid, f.r, f.p);
   const M<Real> likely = four_times > splat<Real>(Real(kCoarseAboveT4));
-  return keep<Real>(surely | likely, one);
+  grid->coarse_on = keep<Real>(surely | likely, one);
+  const M<Real> medium = four_times < splat<Real>(Real(kMediumT4));
+  const V<Real> dense = select<Real>(medium, splat<Real>(Real(kSecondStepMedium)),
+                                     splat<Real>(Real(kSecondStepDense)));
+  grid->second_step = select<Real>(sparse, grid->second_step, dense);
 }
 
 // Fills the levels from grid->fine.unknown. Uses fine.z and fine.q as scratch.
@@ -161,7 +169,7 @@ void set_up(Grid<Layout>* grid) {
     for (int lane = 0; lane < kVec; ++lane) row_any |= any[lane] != 0;
     f.row_any[j] = row_any;
   }
-  grid->coarse_on = needs_coarse<Layout, kCustom>(*grid, f.z);
+  choose_preconditioner<Layout, kCustom>(grid, f.z);
   grid->use_coarse = false;
   for (int lane = 0; lane < kVec; ++lane) grid->use_coarse |= grid->coarse_on[lane] > 0;
   if (!grid->use_coarse || plan.levels < 2) {

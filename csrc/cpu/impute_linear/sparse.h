@@ -149,14 +149,14 @@ class SparseSolver {
     }
   }
 
-  // r -= alpha q; z = two Jacobi steps on r. Returns r.z.
+  // r -= alpha q; z = (1 + second_step T) r / D. Returns r.z.
   Real precondition(Real alpha, Real* largest) {
-    const Vec a = splat<Real>(alpha);
+    const Vec a = splat<Real>(alpha), second = grid_->second_step;
     for (int64_t i = 0; i < length_; i += kVec) {
       const Vec r = load(r_ + i) - a * load(q_ + i);
       store<Real>(r_ + i, r);
       store<Real>(z_ + i, r);
-      store<Real>(y_ + i, load(inv_diag_ + i) * r);
+      store<Real>(y_ + i, (load(inv_diag_ + i) * r) * second);
     }
     add_neighbours(y_, z_);
     Vec dot{}, top{};

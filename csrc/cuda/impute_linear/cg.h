@@ -66,18 +66,25 @@ __device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Re
   // T^4 1 by four sweeps over q and z; see kCoarseAboveT2.
   for_cells(h, w, [&](int, int, int i) { f.q[i] = f.live[i] ? Real(1) : Real(0); });
   __syncthreads();
-  bool coarse = false;
-  for (int k = 1; k <= 4 && !coarse; ++k) {
+  bool coarse = false, sparse = false, medium = true;
+  for (int k = 1; k <= 4 && !coarse && !sparse; ++k) {
     Real *from = k % 2 ? f.q : f.z, *to = k % 2 ? f.z : f.q;
-    bool above = false;
+    Real top = 0;
     for_neighbour_sums<Real>(from, h, w, s, [&](int x, int y, int i, Real, Real sum) {
       const Real v = f.live[i] ? sum * inverse(x, y) * damping : Real(0);
       to[i] = v;
-      above = above || (k == 2 && v > Real(kCoarseAboveT2)) || (k == 4 && v > Real(kCoarseAboveT4));
+      top = top > v ? top : v;
     });
-    coarse = __syncthreads_or(above);
+    top = block_reduce(top, Max(), partial);
+    sparse = k == 1 && top < Real(kSparseT1);
+    coarse = (k == 2 && top > Real(kCoarseAboveT2)) || (k == 4 && top > Real(kCoarseAboveT4));
+    medium = top < Real(kMediumT4);
   }
   coarse = coarse && plan.levels > 1;
+  const Real second = Real(coarse   ? 1.0
+                           : sparse ? kSecondStepSparse
+                           : medium ? kSecondStepMedium
+                                    : kSecondStepDense);
   if (coarse) {
     for (int l = 1; l < plan.levels; ++l) set_up_level(plan, f.live, fields, l);
   }
@@ -116,7 +123,7 @@ __device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Re
     for_cells(h, w, [&](int x, int y, int i) {
       const Real r = f.r[i] - alpha * f.q[i];
       f.r[i] = r;
-      f.q[i] = f.live[i] ? inverse(x, y) * r : Real(0);
+      f.q[i] = f.live[i] ? (inverse(x, y) * r) * second : Real(0);
     });
     __syncthreads();
     if (coarse) {
