@@ -16,7 +16,7 @@ import roarfast as rf
 SIGMA, RADIUS = 1.0, 4
 # Floors of the project: at the size of ImageNet and of CIFAR maps.
 LARGE_FLOORS = {"scipy": 10.0, "opencv": 2.0, COPY: 0.25}
-SMALL_FLOORS = {"scipy per image": 20.0}
+SMALL_FLOORS = {"scipy": 20.0}
 
 
 def weights() -> np.ndarray:
