@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 # Developers without a GPU test the CUDA kernels on the host; compiling them with nvcc is `make kernels`.
 ROARFAST_CUDA ?= $(if $(shell command -v nvidia-smi),auto,off)
 export ROARFAST_CUDA
+# The SIMD levels this processor can run: others could only be compiled. A plain `pip install .` builds all.
+ROARFAST_SIMD_LEVELS ?= $(if $(shell grep -m1 avx512vl /proc/cpuinfo 2>/dev/null),,$(if $(filter x86_64,$(shell uname -m)),v3))
+export ROARFAST_SIMD_LEVELS
 export ROARFAST_SIMT := ON
 PYTEST_ARGS ?=
 
-.PHONY: help build test test-asan demo bench bench-check lint format kernels clean
+.PHONY: help build build-simt test test-asan demo bench bench-check lint format kernels clean
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make demo       a whole study on generated images, a few minutes; ends with the path of its report"
@@ -17,34 +20,44 @@ help:
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
 # torch first: a later package must not pull in another build of it.
-$(BIN)/.packages: constraints.txt pyproject.toml
+$(BIN)/.runtime: constraints.txt pyproject.toml requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torchvision
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt setuptools cmake ninja pybind11 -r requirements-dev.txt
+	$(PIP) torch
+	$(PIP) torchvision
+	$(PIP) setuptools cmake ninja pybind11 -r requirements.txt
 	touch $@
 
-$(BIN)/.installed: $(BIN)/.packages setup.py CMakeLists.txt csrc/simt/CMakeLists.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+$(BIN)/.packages: $(BIN)/.runtime requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
+	touch $@
+
+$(BIN)/.installed: $(BIN)/.runtime setup.py CMakeLists.txt csrc/simt/CMakeLists.txt
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation --no-deps -e .
 	touch $@
 
 build: $(BIN)/.installed
 	@PATH="$(abspath $(BIN)):$$PATH" cmake --build build/cmake -- --quiet
 
-test: build
+# The CUDA kernels for the host: only tests need them, so `make demo` does not wait for them.
+build-simt: build
+	@PATH="$(abspath $(BIN)):$$PATH" cmake --build build/cmake --target _simt -- --quiet
+
+test: build-simt $(BIN)/.packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-asan: build
+test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/run_simt_asan.sh
 
 demo: build
 	$(BIN)/roarfast demo
 
-bench: build
+bench: build $(BIN)/.packages
 	$(BIN)/python bench/run.py
 
-bench-check: build
+bench-check: build $(BIN)/.packages
 	$(BIN)/python -m pytest bench --benchmark-only
 
 lint: $(BIN)/.packages

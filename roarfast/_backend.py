@@ -82,7 +82,7 @@ def simt() -> ModuleType:
     name = os.environ.get("ROARFAST_SIMT_MODULE", "_simt")
     module = _load(name)
     if module is None:
-        raise BackendError(f"roarfast.{name} is not built: configure with -DROARFAST_SIMT=ON (make build does)")
+        raise BackendError(f"roarfast.{name} is not built: make build-simt")
     return module
 
 

@@ -45,7 +45,7 @@ def test_every_simd_level_gives_the_same_bits(level: str, rng: np.random.Generat
     code = (
         "import numpy as np, roarfast as rf, hashlib\n"
         "a = np.random.default_rng(0).standard_normal((3, 61, 67)).astype(np.float32)\n"
-        "parts = [rf.gaussian_filter(a, 1.5), rf.maximum_filter(a, 5), rf.sobel(a), rf.total_variation(a, 'isotropic')]\n"
+        "parts = [rf.gaussian_filter(a, 1.5), rf.gaussian_filter(a[..., :64].copy(), 1), rf.maximum_filter(a, 5), rf.sobel(a), rf.total_variation(a, 'isotropic')]\n"
         "print(rf._backend.cpu().backend_name(), hashlib.sha256(b''.join(p.tobytes() for p in parts)).hexdigest())\n"
     )
     name, digest = python(code, ROARFAST_SIMD=level).stdout.split()

@@ -241,3 +241,30 @@ def test_model_by_name(shapes):
     )
     assert type(result.model).__name__ == "ResNet8"
     assert result.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "overrides"),
+    [
+        ("cifar10", "resnet18", {}),
+        ("svhn", "resnet18", {}),
+        ("cub200", "resnet50", {"pretrained": False}),
+        ("imagenet-roar", "resnet50", {"crop": 28, "ghost_batch": 4}),
+    ],
+)
+def test_recipes_of_the_papers_run(shapes, preset, model, overrides):
+    small = [d.subset(slice(0, 24)) for d in shapes]
+    recipe = get_recipe(preset, epochs=1, batch_size=8, lr=0.001, warmup_epochs=0, eval_batch_size=8, **overrides)
+    result = train(model, *small, recipe, progress="none")
+    assert result.steps == 3
+    assert np.isfinite(result.loss)
+    assert sum(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in result.model.modules()) >= 20
+
+
+def test_compiled_training_equals_eager_training(shapes):
+    pytest.importorskip("torch._inductor")
+    small = [d.subset(slice(0, 40)) for d in shapes]
+    recipe = dataclasses.replace(RECIPE, epochs=1)
+    eager, compiled = (run(small, dataclasses.replace(recipe, compile=c)) for c in (False, True))
+    np.testing.assert_allclose(compiled.step_losses, eager.step_losses, rtol=1e-4)
+    assert compiled.model.state_dict().keys() == eager.model.state_dict().keys()

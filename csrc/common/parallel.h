@@ -1,17 +1,11 @@
-// parallel_for for CPU kernels: OpenMP where it was found, std::thread otherwise.
+// parallel_for for CPU kernels.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
-#ifdef _OPENMP
-#include <omp.h>
-#else
-#include <atomic>
-#include <thread>
-#include <vector>
-#endif
-
+#include "cpu/thread_pool.h"
 #include "include/roarfast.h"
 
 namespace rf {
@@ -35,24 +29,20 @@ void parallel_for(int64_t items, int64_t grain, const Body& body) {
     body(int64_t{0}, items, 0);
     return;
   }
-  const int64_t chunks = (items + grain - 1) / grain;
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    body(chunk * grain, std::min(items, (chunk + 1) * grain), omp_get_thread_num());
-  }
-#else
   std::atomic<int64_t> next{0};
-  const auto work = [&](int thread) {
-    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
-      body(chunk * grain, std::min(items, (chunk + 1) * grain), thread);
+  const auto take_chunks = [&](int thread) {
+    for (;;) {
+      const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+      if (begin >= items) return;
+      body(begin, std::min(items, begin + grain), thread);
     }
   };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads; ++t) pool.emplace_back(work, t);
-  work(0);
-  for (std::thread& t : pool) t.join();
-#endif
+  run_on_pool(
+      threads,
+      [](const void* context, int thread) {
+        (*static_cast<const decltype(take_chunks)*>(context))(thread);
+      },
+      &take_chunks);
 }
 
 }  // namespace rf

@@ -3,6 +3,7 @@
 // Every pixel is read from memory once (its neighbours' rows are still cached) and written once.
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
+#include "cpu/gaussian_stream.h"
 #include "cpu/rows.h"
 #include "cpu/simd.h"
 
@@ -50,7 +51,7 @@ struct SymmetricSum {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
     const int64_t radius = weights.radius;
     V sum[K];
-    for (int i = 0; i < K; ++i) sum[i] = V{};
+    for (int i = 0; i < K; ++i) sum[i] = -V{};
 #pragma GCC unroll 8
     for (int64_t k = radius; k > 0; --k) {
       const C *before = taps(radius - k) + x, *after = taps(radius + k) + x;
@@ -152,6 +153,25 @@ struct Plan {
   int64_t w;
 };
 
+// The usual case in registers; false if this is not one.
+template <typename T>
+bool stream_rows(const Plan<T>& plan, const rf::compute_t<T>* const* rows, int64_t count,
+                 bool isotropic, rf_border mode, int64_t radius, T* dst, int64_t w) {
+  using C = rf::compute_t<T>;
+  bool done = false;
+  if constexpr (Plan<T>::kNative) {
+    if (!isotropic || mode != RF_REFLECT || count < 2) return false;
+    with_radius(radius, [&](auto known) {
+      if constexpr (known() > 0 && known() <= rf::Vector<C>::kLanes) {
+        if (!rf::GaussianStream<known(), C>::fits(w)) return;
+        rf::GaussianStream<known(), C>(plan.weights_y).run(rows, count, dst, w);
+        done = true;
+      }
+    });
+  }
+  return done;
+}
+
 template <typename T>
 void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y, double sigma_x,
             int64_t halo, int64_t halo_x, rf_border mode, double cval, void* workspace) {
@@ -170,6 +190,10 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
     rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, mode,
                       plan.constant_row, scratch.converted, scratch.rows,
                       [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
+    if (stream_rows<T>(plan, scratch.rows, rows, sigma_x == sigma_y && radius_x == radius_y, mode,
+                       radius_y, out + (image * h + y0) * w, w)) {
+      return;
+    }
     for (int64_t first = 0; first < rows; first += group) {
       const int64_t count = std::min(group, rows - first);
       with_radius(radius_y, [&](auto radius) {

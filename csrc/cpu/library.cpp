@@ -16,13 +16,7 @@ const char* rf_last_error(void) { return rf::error_buffer(); }
 const char* rf_backend_name(void) { return RF_BACKEND_NAME; }
 
 const char* rf_build_info(void) {
-  static const std::string info = std::string("compiler=") + RF_COMPILER +
-#ifdef _OPENMP
-                                  "\nthreading=OpenMP"
-#else
-                                  "\nthreading=std::thread"
-#endif
-      ;
+  static const std::string info = std::string("compiler=") + RF_COMPILER + "\nthreading=pool";
   return info.c_str();
 }
 

@@ -31,7 +31,7 @@ struct Weights {
 template <typename C>
 __device__ __forceinline__ C symmetric_sum(const C* centre, int stride, const C* weights,
                                            int radius) {
-  C sum = 0;
+  C sum = -C(0);  // -0 + x is x: no first addition
   for (int k = radius; k > 0; --k) sum += weights[k] * (centre[-k * stride] + centre[k * stride]);
   return sum + weights[0] * centre[0];
 }
@@ -51,7 +51,7 @@ __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int co
       for (int i = 0; i < kPerThread + 2 * kRadius; ++i) window[i] = source[(first + i) * cols + c];
 #pragma unroll
       for (int i = 0; i < kPerThread; ++i) {
-        C sum = 0;
+        C sum = -C(0);
 #pragma unroll
         for (int k = kRadius; k > 0; --k) {
           sum += weights[k] * (window[i + kRadius - k] + window[i + kRadius + k]);
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
       const int source = rf::border_index_as<int>(p, length, mode);
       return source < 0 ? cval : rf::load(line[static_cast<int64_t>(source) * stride]);
     };
-    C sum = 0;
+    C sum = -C(0);
     for (int k = radius; k > 0; --k) sum += weights[k] * (at(position - k) + at(position + k));
     out[i] = rf::store<Out>(sum + weights[0] * at(position));
   }

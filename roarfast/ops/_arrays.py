@@ -28,6 +28,8 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 # `dtype.name` builds its string anew each time, which takes microseconds.
 NUMPY_NAMES = {np.dtype(name): name for name in DTYPE_CODES if name != "bfloat16"}
 
+HUGE_BYTES = 4 << 20  # from here on new memory is asked for in large pages; where NumPy does so too
+
 
 class Arrays(Protocol):
     """What `run` needs of an array library."""
@@ -101,10 +103,7 @@ class NumpyArrays:
         return np.ascontiguousarray(values)
 
     def call(self, like: Any, name: str, *args: Any) -> Any:
-        pointers = [
-            x.__array_interface__["data"][0] if isinstance(x, np.ndarray) else 0 if x is None else x for x in args
-        ]
-        return getattr(_backend.host(), name)(*pointers, 0)
+        return getattr(_backend.host(), name)(*args, 0)
 
     def query(self, like: Any, name: str, *args: Any) -> int:
         return int(getattr(_backend.host(), name)(*args))
@@ -127,7 +126,10 @@ class TorchArrays:
         return (a.to(self.dtypes[dtype]) if dtype else a).detach().contiguous()
 
     def empty(self, shape: Sequence[int], dtype: str, like: torch.Tensor) -> torch.Tensor:
-        return self.torch.empty(tuple(shape), dtype=self.dtypes[dtype], device=like.device)
+        a = self.torch.empty(tuple(shape), dtype=self.dtypes[dtype], device=like.device)
+        if a.nbytes >= HUGE_BYTES and like.device.type == "cpu":
+            _backend.cpu().advise_huge_pages(a.data_ptr(), a.nbytes)
+        return a
 
     def output(self, out: Any, shape: Sequence[int], dtype: str, like: torch.Tensor) -> torch.Tensor:
         if out is None:
@@ -149,7 +151,7 @@ class TorchArrays:
         for x in args:
             if isinstance(x, tensor) and x.device != like.device:
                 raise ValueError(f"all tensors must be on one device, got {like.device} and {x.device}")
-        pointers = (x.data_ptr() if isinstance(x, tensor) else 0 if x is None else x for x in args)
+        pointers = [x.data_ptr() if isinstance(x, tensor) else x for x in args]
         if like.device.type == "cuda":
             cuda = self.torch.cuda
             with cuda.device(like.device):

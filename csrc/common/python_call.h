@@ -1,0 +1,97 @@
+// Python functions for the functions of the C API: binding<rf_op> is the PyMethodDef of one. Arrays
+// (anything with a buffer), integers or None come in for pointers, numbers for the rest; the GIL is
+// released; a bad status is an exception. By hand and not by pybind11's def(), whose code for
+// functions of fifteen arguments takes a minute to compile and a microsecond to call.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "include/roarfast.h"
+
+namespace rf {
+
+inline void raise_if(rf_status status) {
+  if (status == RF_OK) return;
+  const char* why = rf_last_error();
+  if (status == RF_INVALID_ARGUMENT) throw pybind11::value_error(why);
+  if (status == RF_UNSUPPORTED_DTYPE) throw pybind11::type_error(why);
+  throw std::runtime_error(why);
+}
+
+// The address behind a Python argument. An array must be C-contiguous; its caller keeps it alive.
+inline void* pointer_from(PyObject* from) {
+  if (from == Py_None) return nullptr;
+  if (PyLong_Check(from)) return PyLong_AsVoidPtr(from);
+  Py_buffer view;
+  if (PyObject_GetBuffer(from, &view, PyBUF_SIMPLE) != 0) return nullptr;
+  PyBuffer_Release(&view);
+  return view.buf;
+}
+
+// Leaves a Python error behind if `from` is not of the kind.
+template <typename T>
+T argument_from(PyObject* from) {
+  if constexpr (std::is_pointer_v<T>) {
+    return static_cast<T>(pointer_from(from));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(PyFloat_AsDouble(from));
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return PyLong_AsUnsignedLongLong(from);
+  } else {
+    return static_cast<T>(PyLong_AsLongLong(from));
+  }
+}
+
+template <typename Result, typename... Args, size_t... kIndex>
+PyObject* call(Result (*f)(Args...), PyObject* const* args, std::index_sequence<kIndex...>) {
+  const std::tuple<Args...> values{argument_from<Args>(args[kIndex])...};
+  if (PyErr_Occurred()) return nullptr;
+  if constexpr (std::is_same_v<Result, rf_status>) {
+    rf_status status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = f(std::get<kIndex>(values)...);
+    Py_END_ALLOW_THREADS;
+    raise_if(status);
+    Py_RETURN_NONE;
+  } else {
+    return PyLong_FromLongLong(f(std::get<kIndex>(values)...));
+  }
+}
+
+template <typename Result, typename... Args>
+PyObject* checked_call(Result (*f)(Args...), PyObject* const* args, Py_ssize_t count) {
+  constexpr Py_ssize_t kCount = sizeof...(Args);
+  if (count != kCount) {
+    return PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", kCount, count);
+  }
+  try {
+    return call(f, args, std::make_index_sequence<sizeof...(Args)>{});
+  } catch (const pybind11::builtin_exception& e) {
+    e.set_error();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
+template <auto f>
+PyObject* python_function(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return checked_call(f, args, count);
+}
+
+template <auto f>
+void def(pybind11::module_& module, const char* name) {
+  static PyMethodDef method = {
+      name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&python_function<f>)),
+      METH_FASTCALL, nullptr};
+  module.add_object(
+      name, pybind11::reinterpret_steal<pybind11::object>(PyCFunction_New(&method, nullptr)));
+}
+
+}  // namespace rf
