@@ -156,6 +156,16 @@ def test_results_do_not_depend_on_batch_or_threads(rng):
             np.testing.assert_array_equal(rf.impute_linear(x[part], mask[part], seed=4, index=ids), whole[part])
 
 
+def test_images_solved_in_different_ways_do_not_mix(rng):
+    x = rng.random((40, 2, 20, 24), dtype=np.float32)
+    mask = np.stack([(random_mask if i % 3 else smooth_mask)(rng, 20, 24, 0.5, *[3] * (i % 3 == 0)) for i in range(40)])
+    whole, info = rf.impute_linear(x, mask, noise=0, return_info=True)
+    for i in range(40):
+        alone, alone_info = rf.impute_linear(x[i], mask[i], noise=0, return_info=True)
+        np.testing.assert_array_equal(alone, whole[i])
+        assert alone_info.iterations == info.iterations[i]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "uint8"])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_dtypes_and_layouts(backend: Backend, rng, dtype, channels_last):

@@ -20,6 +20,7 @@ constexpr int kMaxLevels = 32;  // sides up to 2^31
 // Anchoring of coarse cells, tuned over masks of all kinds: see docs/imputation.md.
 constexpr double kAnchorSaturation = 18.0;
 constexpr double kAnchorKnown = 4.0;
+// CUDA only; the CPU has cpu/impute_linear/chebyshev.h for this.
 // Where known pixels are everywhere (random masks up to about 60 %), smoothing alone preconditions
 // well enough: a cycle without coarse levels costs half as much and about 1.4 times as many are
 // needed. T being the Jacobi matrix over the unknown pixels, coarse levels are used if the largest

@@ -17,7 +17,12 @@ class Arena {
   template <typename T>
   T* take(int64_t count) {
     char* p = base_ ? base_ + used_ : nullptr;
-    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    const int64_t bytes = (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    // Fields a multiple of 4 KB apart would compete for the same cache sets, and loads would wait
+    // for stores they have nothing to do with.
+    constexpr int64_t kPage = 4096, kStagger = 1088;
+    used_ += bytes;
+    if (bytes >= kPage) used_ += (kStagger + kPage - bytes % kPage) % kPage;
     return reinterpret_cast<T*>(p);
   }
   int64_t used() const { return used_; }
@@ -31,6 +36,24 @@ class Arena {
 template <typename Real>
 struct StencilWeights {
   Real edge_x, edge_y, diag_main, diag_anti;
+  // 2, where the compiler cannot see it: it would double by adding, and adders are what is short.
+  Real two = 2;
+};
+
+// Elements [begin, end) of a row.
+struct Span {
+  int32_t begin, end;
+};
+
+// The parts of each row that have unknown cells, in pairs of vectors; the rest is known, and fields
+// are 0 there. Smooth masks leave most of an image out.
+struct Spans {
+  Span* list;      // [h, per_row]
+  int32_t* count;  // [h]
+  int64_t per_row;
+
+  const Span* begin(int64_t j) const { return list + j * per_row; }
+  const Span* end(int64_t j) const { return begin(j) + count[j]; }
 };
 
 template <typename Layout>
@@ -47,6 +70,7 @@ struct Level {
   // Fields [h, stride]. inv_diag is 0 on known cells. centre: see Plan::centre, custom weights
   // only.
   Real *r, *y, *b, *inv_diag, *centre;
+  Spans spans;
 
   Real* row(Real* field, int64_t j) const { return field + j * stride; }
 };
@@ -58,22 +82,24 @@ struct Fine {
   int64_t h, w, n, stride;
   StencilWeights<Real> weights;
   Real restrict_scale;
-  int8_t* removed;   // [h, stride], -1 at removed pixels and in the padding
-  int8_t* unknown;   // [h, stride], -1 at pixels to solve for: removed and tied to a known one
-  uint8_t* row_any;  // [h] whether a row has a pixel to solve for
+  int8_t* removed;  // [h, stride], -1 at removed pixels and in the padding
+  int8_t* unknown;  // [h, stride], -1 at pixels to solve for: removed and tied to a known one
+  Spans spans;
   Real *u, *r, *p, *q, *z;  // [h, stride]
   // Row vectors; the inverse diagonal differs in the first, inner and last row.
-  Real *diag[3], *inv_diag[3], *centre[3];
+  Real *inv_diag[3], *centre[3];
+  Real* mean_weight[3];        // the same without damping
   Real *has_left, *has_right;  // 1 where the neighbour is inside the image
   Real* ring[3];               // rows of a smoothed vector while a pass walks down the image
   Real* residual_ring[4];
   Real* zeros;
 
   Real* row(Real* field, int64_t j) const { return field + j * stride; }
+  bool row_any(int64_t j) const { return spans.count[j] > 0; }
   const int8_t* unknown_row(int64_t j) const { return unknown + j * stride; }
   int kind(int64_t j) const { return j == 0 ? 0 : j == h - 1 ? 2 : 1; }
   const Real* inv_diag_row(int64_t j) const { return inv_diag[kind(j)]; }
-  const Real* diag_row(int64_t j) const { return diag[kind(j)]; }
+  const Real* mean_weight_row(int64_t j) const { return mean_weight[kind(j)]; }
   const Real* centre_row(int64_t j) const { return centre[kind(j)]; }
 };
 
@@ -84,11 +110,6 @@ struct Grid {
   Fine<Layout> fine;
   Level<Layout> level[kMaxLevels];  // from 1
   Real* zeros;
-  bool use_coarse;
-  // Per lane, 1 where the coarse levels are needed (kCoarseAboveT2).
-  V<Real> coarse_on;
-  // Per lane, a of the preconditioner (1 + a T) / D where they are not.
-  V<Real> second_step;
 };
 
 // Lays out the arrays; with a counting arena nothing is written.
@@ -98,7 +119,8 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
   const auto weights_of = [&](int l) {
     const Weights& s = plan.weights[l];
     return StencilWeights<Real>{static_cast<Real>(s.edge_x), static_cast<Real>(s.edge_y),
-                                static_cast<Real>(s.diag_main), static_cast<Real>(s.diag_anti)};
+                                static_cast<Real>(s.diag_main), static_cast<Real>(s.diag_anti),
+                                Real(2)};
   };
   grid->plan = &plan;
   Fine<Layout>& f = grid->fine;
@@ -109,10 +131,17 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
   const int64_t cells = f.h * f.stride;
   f.removed = arena->take<int8_t>(cells);
   f.unknown = arena->take<int8_t>(cells);
-  f.row_any = arena->take<uint8_t>(f.h);
+  const auto take_spans = [&](int64_t h, int64_t n) {
+    // Two spans are at least two pairs of vectors apart.
+    const int64_t per_row = n / (6 * Layout::kVec) + 1;
+    return Spans{arena->take<Span>(h * per_row), arena->take<int32_t>(h), per_row};
+  };
+  f.spans = take_spans(f.h, f.n);
   for (Real** field : {&f.u, &f.r, &f.p, &f.q, &f.z}) *field = arena->take<Real>(cells);
-  for (Real*& row : f.diag) row = arena->take<Real>(f.stride);
   for (Real*& row : f.inv_diag) row = arena->take<Real>(f.stride);
+  for (int kind = 0; kind < 3; ++kind) {
+    f.mean_weight[kind] = plan.custom ? arena->take<Real>(f.stride) : f.inv_diag[kind];
+  }
   for (Real*& row : f.centre) row = plan.custom ? arena->take<Real>(f.stride) : nullptr;
   f.has_left = arena->take<Real>(f.stride);
   f.has_right = arena->take<Real>(f.stride);
@@ -130,15 +159,8 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
     c.inv_children = arena->take<Real>(c.stride);
     for (Real** field : {&c.r, &c.y, &c.b, &c.inv_diag}) *field = arena->take<Real>(c.h * c.stride);
     c.centre = plan.custom ? arena->take<Real>(c.h * c.stride) : nullptr;
+    c.spans = take_spans(c.h, c.n);
   }
-}
-
-template <typename Layout>
-int64_t grid_bytes(const Plan& plan) {
-  Arena counter(nullptr);
-  Grid<Layout> grid;
-  lay_out(&grid, plan, &counter);
-  return counter.used();
 }
 
 // What depends on the size and weights but not on a mask; once per thread and call.
@@ -167,13 +189,16 @@ void fill_constants(Grid<Layout>* grid) {
              down * (s.edge_y + s.diag_anti * left + s.diag_main * right);
     };
     const double damping = 1 + plan.centre;
-    fill_row(f.diag[kind], f.stride, f.w, diagonal);
     fill_row(f.inv_diag[kind], f.stride, f.w, [&](int64_t x) {
       const double d = diagonal(x);
       return d > 0 ? 1 / (damping * d) : 0.0;
     });
-    if (plan.custom)
-      fill_row(f.centre[kind], f.stride, f.w, [&](int64_t x) { return plan.centre * diagonal(x); });
+    if (!plan.custom) continue;
+    fill_row(f.centre[kind], f.stride, f.w, [&](int64_t x) { return plan.centre * diagonal(x); });
+    fill_row(f.mean_weight[kind], f.stride, f.w, [&](int64_t x) {
+      const double d = diagonal(x);
+      return d > 0 ? 1 / d : 0.0;
+    });
   }
   for (Real* row : f.ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
   for (Real* row : f.residual_ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));

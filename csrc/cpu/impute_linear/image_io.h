@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "common/dtype.h"
 #include "cpu/impute_linear/grid.h"
+#include "cpu/impute_linear/pixel_rows.h"
 #include "cpu/philox_rows.h"
 
 namespace rf {
@@ -17,7 +17,7 @@ struct Job {
   const void* x;
   const uint8_t* mask;
   void* out;
-  rf_dtype in_dtype, out_dtype;
+  PixelRows rows;
   int64_t n, c, h, w;
   bool channels_last;
   int64_t mask_stride;  // 0: one mask for all images
@@ -52,16 +52,10 @@ struct Scaling {
 };
 
 // One row of a channel in the solver's precision.
-template <typename Real, typename In>
-void read_row(const Job& job, System s, int64_t y, Real* __restrict__ row) {
-  const int64_t step = job.pixel_stride(), w = job.w;
-  const In* __restrict__ in =
-      static_cast<const In*>(job.x) + job.offset(s.image, s.channel) + y * w * step;
-  if (step == 1) {
-    for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x]));
-  } else {
-    for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x * step]));
-  }
+template <typename Real>
+void read_row(const Job& job, System s, int64_t y, Real* row) {
+  const int64_t step = job.pixel_stride(), at = job.offset(s.image, s.channel) + y * job.w * step;
+  job.rows.read(static_cast<const char*>(job.x) + at * job.rows.in_bytes, step, job.w, row);
 }
 
 // Between rows of systems one after the other, lane_rows [kVec, lane_stride], and a row of one
@@ -93,13 +87,14 @@ template <typename Real>
 struct RowBuffers {
   Real* values;  // [kSystems, value_stride]
   int64_t value_stride;
-  float* noise;  // [w + kPhiloxRowSlack]
+  float* noise;   // [w + kPhiloxRowSlack]
+  float* narrow;  // [w] values on the way from a solve in double to a narrower dtype
 };
 
 // Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of
-// the known).
-template <typename Layout, typename In>
-void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
+// the known); z becomes a copy. known: how many known pixels a system has.
+template <typename Layout>
+void read_systems(const Job& job, const System* systems, const int64_t* known, Grid<Layout>* grid,
                   const RowBuffers<typename Layout::Real>& buffers, Scaling* scaling) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
@@ -107,46 +102,42 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
   const Real inf = std::numeric_limits<Real>::infinity();
   V<Real> low = splat<Real>(inf), high = splat<Real>(-inf);
   M<Real> finite = ~M<Real>{};
-  double sum[kVec] = {}, count[kVec] = {};
+  double sum[kVec] = {};
   for (int64_t y = 0; y < f.h; ++y) {
     Real* u = f.row(f.u, y);
     if constexpr (Layout::kIsLanes) {
       for (int lane = 0; lane < Layout::kSystems; ++lane) {
         if (systems[lane].image < 0) continue;
-        read_row<Real, In>(job, systems[lane], y, buffers.values + lane * buffers.value_stride);
+        read_row<Real>(job, systems[lane], y, buffers.values + lane * buffers.value_stride);
       }
       interleave(buffers.values, buffers.value_stride, f.w, u);
     } else {
-      read_row<Real, In>(job, systems[0], y, u);
+      read_row<Real>(job, systems[0], y, u);
     }
-    V<Real> row_sum{}, row_count{};
+    V<Real> row_sum{};
     const int8_t* removed = f.removed + y * f.stride;
     for (int64_t i = 0; i < f.n; i += kVec) {
-      const M<Real> known = ~load_mask<Real>(removed + i);
+      const M<Real> gone = load_mask<Real>(removed + i);
       const V<Real> v = load(u + i);
-      finite &= ((v - v) == V<Real>{}) | ~known;
-      low = vmin<Real>(low, select<Real>(known, v, splat<Real>(inf)));
-      high = vmax<Real>(high, select<Real>(known, v, splat<Real>(-inf)));
-      row_sum += keep<Real>(known, v);
-      row_count += keep<Real>(known, splat<Real>(Real(1)));
+      finite &= ((v - v) == V<Real>{}) | gone;
+      low = vmin<Real>(low, select<Real>(gone, splat<Real>(inf), v));
+      high = vmax<Real>(high, select<Real>(gone, splat<Real>(-inf), v));
+      row_sum += keep<Real>(~gone, v);
     }
-    for (int lane = 0; lane < kVec; ++lane)
-      sum[lane] += row_sum[lane], count[lane] += row_count[lane];
+    for (int lane = 0; lane < kVec; ++lane) sum[lane] += row_sum[lane];
   }
   if constexpr (!Layout::kIsLanes) {
-    for (int lane = 1; lane < kVec; ++lane) sum[0] += sum[lane], count[0] += count[lane];
-    for (int lane = 1; lane < kVec; ++lane)
-      sum[lane] = sum[0], count[lane] = count[0], finite[0] &= finite[lane];
+    for (int lane = 1; lane < kVec; ++lane) sum[0] += sum[lane], finite[0] &= finite[lane];
   }
   low = Layout::min(low), high = Layout::max(high);
   V<Real> shift{}, scale{};
   for (int lane = 0; lane < kVec; ++lane) {
     const int system = Layout::kIsLanes ? lane : 0;
     Scaling s{0, 0, 0, 0, 0, finite[system] != 0};
-    if (s.finite && count[system] > 0) {
+    if (s.finite && known[system] > 0) {
       s.low = low[system], s.high = high[system];
       s.range = s.high - s.low;
-      s.shift = static_cast<Real>(sum[system] / count[system]);
+      s.shift = static_cast<Real>(sum[system] / static_cast<double>(known[system]));
       // A constant image needs no solve: scale 0 makes every known value, and the solution, the
       // shift.
       if (s.range > 0) s.scale = std::ldexp(1.0, -std::max(std::ilogb(s.range), -100));
@@ -155,63 +146,22 @@ void read_systems(const Job& job, const System* systems, Grid<Layout>* grid,
     if (lane < Layout::kSystems) scaling[lane] = s;
   }
   for (int64_t y = 0; y < f.h; ++y) {
-    Real* u = f.row(f.u, y);
+    Real *u = f.row(f.u, y), *z = f.row(f.z, y);
     const int8_t* removed = f.removed + y * f.stride;
     for (int64_t i = 0; i < f.n; i += kVec) {
       // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane
       // is alone.
-      store<Real>(u + i, keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
-                                    (load(u + i) - shift) * scale));
+      const V<Real> v = keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
+                                   (load(u + i) - shift) * scale);
+      store<Real>(u + i, v);
+      store<Real>(z + i, v);
     }
   }
 }
 
-template <typename Out, typename Real>
-RF_INLINE Out to_output(Real v) {
-  if constexpr (std::is_same_v<Out, uint8_t>) {
-    v = v < Real(0) ? Real(0) : v > Real(255) ? Real(255) : v;
-    // Adding and taking away 2^23 (2^52) rounds to the nearest integer, ties to even, and
-    // vectorises.
-    constexpr Real kRound = sizeof(Real) == 4 ? Real(8388608) : Real(4503599627370496);
-    return static_cast<uint8_t>(static_cast<int32_t>((v + kRound) - kRound));
-  } else {
-    return rf::store<Out>(static_cast<compute_t<Out>>(v));
-  }
-}
-
-// out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for
-// dense pixels, so that they vectorise.
-template <typename In, typename Out, typename Real>
-void merge_row(const In* __restrict__ in, Out* __restrict__ out, const uint8_t* __restrict__ mask,
-               const Real* __restrict__ values, const float* __restrict__ z, compute_t<In> level,
-               int64_t w, int64_t step) {
-  using Amount = compute_t<In>;
-  const auto known = [](In v) {
-    if constexpr (std::is_same_v<In, Out>) {
-      return v;
-    } else {
-      return to_output<Out, Real>(static_cast<Real>(rf::load(v)));
-    }
-  };
-  const auto noisy = [&](int64_t x) {
-    return to_output<Out, Real>(values[x] + static_cast<Real>(level * static_cast<Amount>(z[x])));
-  };
-  const auto plain = [&](int64_t x) { return to_output<Out, Real>(values[x]); };
-  const auto run = [&](auto filled) {
-    if (step == 1) {
-      for (int64_t x = 0; x < w; ++x) {
-        const Out a = filled(x), b = known(in[x]);
-        out[x] = mask[x] ? a : b;
-      }
-    } else {
-      for (int64_t x = 0; x < w; ++x) out[x * step] = mask[x] ? filled(x) : known(in[x * step]);
-    }
-  };
-  z ? run(noisy) : run(plain);
-}
-
-template <typename In, typename Out, typename Real>
-void write_row(const Job& job, System s, int64_t y, const Real* values, float* noise_buffer) {
+template <typename Real>
+void write_row(const Job& job, System s, int64_t y, const Real* values,
+               const RowBuffers<Real>& buffers) {
   const uint8_t* mask = job.mask_of(s.image) + y * job.w;
   const int64_t step = job.pixel_stride(),
                 start = job.offset(s.image, s.channel) + y * job.w * step;
@@ -220,16 +170,21 @@ void write_row(const Job& job, System s, int64_t y, const Real* values, float* n
   for (int64_t x = 0; x < job.w; ++x) any |= mask[x];
   if (any && job.noise != 0) {
     z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w,
-                   kDomainImputeNoise, job.normal_noise, noise_buffer);
+                   kDomainImputeNoise, job.normal_noise, buffers.noise);
   }
-  merge_row<In, Out, Real>(static_cast<const In*>(job.x) + start,
-                           static_cast<Out*>(job.out) + start, mask, values, z,
-                           static_cast<compute_t<In>>(job.noise), job.w, step);
+  const void* filled = values;
+  if (std::is_same_v<Real, double> && !job.rows.merges_double) {
+    for (int64_t x = 0; x < job.w; ++x) buffers.narrow[x] = static_cast<float>(values[x]);
+    filled = buffers.narrow;
+  }
+  job.rows.merge(static_cast<const char*>(job.x) + start * job.rows.in_bytes,
+                 static_cast<char*>(job.out) + start * job.rows.out_bytes, mask, filled, z,
+                 job.noise, job.w, step);
 }
 
 // Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a
 // discrete maximum principle holds), the others the empty value; noise on all removed ones.
-template <typename Layout, typename In, typename Out>
+template <typename Layout>
 void write_systems(const Job& job, const System* systems, const Scaling* scaling,
                    Grid<Layout>* grid, const RowBuffers<typename Layout::Real>& buffers) {
   using Real = typename Layout::Real;
@@ -254,7 +209,7 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
       const Real* values = Layout::kIsLanes ? buffers.values + lane * buffers.value_stride : u;
-      write_row<In, Out, Real>(job, systems[lane], y, values, buffers.noise);
+      write_row<Real>(job, systems[lane], y, values, buffers);
     }
     // The padding must be zero again for the next system.
     for (int64_t i = f.n - kVec; i < f.n; i += kVec) {

@@ -82,104 +82,59 @@ void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typen
   }
 }
 
-// out = T in: the weighted mean over neighbours at unknown pixels, 0 elsewhere. Returns its largest
-// entry per system.
-template <typename Layout, bool kCustom>
-V<typename Layout::Real> mean_of_neighbours(const Grid<Layout>& grid,
-                                            const typename Layout::Real* in,
-                                            typename Layout::Real* out) {
-  using Real = typename Layout::Real;
-  const Fine<Layout>& f = grid.fine;
-  const Real damping = static_cast<Real>(1 + grid.plan->centre);
-  V<Real> top{};
-  for (int64_t j = 0; j < f.h; ++j) {
-    const Real* mid = in + j * f.stride;
-    Real* row = out + j * f.stride;
-    if (!f.row_any[j]) {
-      memset(row, 0, static_cast<size_t>(f.n) * sizeof(Real));
-      continue;
-    }
-    const Real *up = j > 0 ? mid - f.stride : f.zeros,
-               *down = j + 1 < f.h ? mid + f.stride : f.zeros;
-    const Real* inv_diag = f.inv_diag_row(j);
-    const int8_t* unknown = f.unknown_row(j);
-    neighbour_sum<Layout, kCustom>(
-        up, mid, down, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
-          const V<Real> v =
-              keep<Real>(load_mask<Real>(unknown + i), o * (load(inv_diag + i) * damping));
-          store<Real>(row + i, v);
-          top = vmax<Real>(top, v);
-        });
-  }
-  return Layout::max(top);
-}
-
-// Which systems need coarse levels, and the preconditioner of those that do not: see
-// kCoarseAboveT2. Uses fine.r and fine.p as scratch; m: unknown flags.
-template <typename Layout, bool kCustom>
-void choose_preconditioner(Grid<Layout>* grid, const typename Layout::Real* m) {
-  using Real = typename Layout::Real;
-  const Fine<Layout>& f = grid->fine;
-  const V<Real> one = splat<Real>(Real(1));
-  const auto all = [](M<Real> v) {
-    bool r = true;
-    for (int lane = 0; lane < Layout::kVec; ++lane) r = r && v[lane] != 0;
-    return r;
-  };
-  // T^4 1 <= (max T 1)^4: clear cases need fewer sweeps, with the same outcome for each system.
-  const V<Real> once = mean_of_neighbours<Layout, kCustom>(*grid, m, f.r);
-  const M<Real> sparse = once < splat<Real>(Real(kSparseT1));
-  grid->second_step = splat<Real>(Real(kSecondStepSparse));
-  grid->coarse_on = V<Real>{};
-  if (all(sparse)) return;
-  const V<Real> twice = mean_of_neighbours<Layout, kCustom>(*grid, f.r, f.p);
-  const M<Real> surely = twice > splat<Real>(Real(kCoarseAboveT2));
-  grid->coarse_on = one;
-  if (all(surely)) return;
-  mean_of_neighbours<Layout, kCustom>(*grid, f.p, f.r);
-  const V<Real> four_times = mean_of_neighbours<Layout, kCustom>(*grid, f.r, f.p);
-  const M<Real> likely = four_times > splat<Real>(Real(kCoarseAboveT4));
-  grid->coarse_on = keep<Real>(surely | likely, one);
-  const M<Real> medium = four_times < splat<Real>(Real(kMediumT4));
-  const V<Real> dense = select<Real>(medium, splat<Real>(Real(kSecondStepMedium)),
-                                     splat<Real>(Real(kSecondStepDense)));
-  grid->second_step = select<Real>(sparse, grid->second_step, dense);
-}
-
-// Fills the levels from grid->fine.unknown. Uses fine.z and fine.q as scratch.
-template <typename Layout, bool kCustom>
-void set_up(Grid<Layout>* grid) {
+// The spans of row j in which `live` is not 0, a pair of vectors at a time; gaps of one pair are
+// included, as each span costs a start.
+template <typename Layout>
+void find_spans(const typename Layout::Real* live, int64_t n, int64_t j, Spans* spans) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
+  Span* list = spans->list + j * spans->per_row;
+  int32_t count = 0;
+  for (int64_t i = 0; i < n; i += 2 * kVec) {
+    const int64_t end = i + 2 * kVec < n ? i + 2 * kVec : n;
+    V<Real> v = load(live + i);
+    if (i + kVec < end) v += load(live + i + kVec);
+    int64_t words[4];
+    memcpy(words, &v, sizeof(words));
+    if ((words[0] | words[1] | words[2] | words[3]) == 0) continue;
+    if (count > 0 && (Layout::kIsLanes || i - list[count - 1].end <= 2 * kVec)) {
+      list[count - 1].end = static_cast<int32_t>(end);
+    } else {
+      list[count++] = {static_cast<int32_t>(i), static_cast<int32_t>(end)};
+    }
+  }
+  spans->count[j] = count;
+}
+
+// Leaves a 1 at every unknown pixel in fine.z, and the spans that have such.
+template <typename Layout>
+void flag_unknown(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  Fine<Layout>& f = grid->fine;
+  const V<Real> one = splat<Real>(Real(1));
+  for (int64_t j = 0; j < f.h; ++j) {
+    const int8_t* unknown = f.unknown_row(j);
+    Real* m = f.row(f.z, j);
+    for (int64_t i = 0; i < f.n; i += kVec) {
+      store<Real>(m + i, keep<Real>(load_mask<Real>(unknown + i), one));
+    }
+    find_spans<Layout>(m, f.n, j, &f.spans);
+  }
+}
+
+// Fills the coarse levels from the flags in fine.z. Uses fine.q as scratch.
+template <typename Layout, bool kCustom>
+void set_up_levels(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
   const Plan& plan = *grid->plan;
   Fine<Layout>& f = grid->fine;
   const V<Real> one = splat<Real>(Real(1));
   const Real damping = static_cast<Real>(1 + plan.centre);
 
-  for (int64_t j = 0; j < f.h; ++j) {
-    const int8_t* unknown = f.unknown_row(j);
-    Real* m = f.row(f.z, j);
-    M<Real> any{};
-    for (int64_t i = 0; i < f.n; i += kVec) {
-      const M<Real> removed = load_mask<Real>(unknown + i);
-      any |= removed;
-      store<Real>(m + i, keep<Real>(removed, one));
-    }
-    bool row_any = false;
-    for (int lane = 0; lane < kVec; ++lane) row_any |= any[lane] != 0;
-    f.row_any[j] = row_any;
-  }
-  choose_preconditioner<Layout, kCustom>(grid, f.z);
-  grid->use_coarse = false;
-  for (int lane = 0; lane < kVec; ++lane) grid->use_coarse |= grid->coarse_on[lane] > 0;
-  if (!grid->use_coarse || plan.levels < 2) {
-    grid->use_coarse = false;
-    return;
-  }
-
   const V<Real> k0 = splat<Real>(Real(kAnchorSaturation));
   for (int64_t j = 0; j < f.h; ++j) {
-    if (!f.row_any[j]) {
+    if (!f.row_any(j)) {
       memset(f.row(f.q, j), 0, static_cast<size_t>(f.n) * sizeof(Real));
       continue;
     }
@@ -188,18 +143,20 @@ void set_up(Grid<Layout>* grid) {
     Real* anchor = f.row(f.q, j);
     const Real* inv_diag = f.inv_diag_row(j);
     // The damped stencil's centre would count the pixel itself: leave it out by a row of zeros.
-    neighbour_sum<Layout, kCustom>(up, m, down, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
-      const M<Real> removed = load(m + i) > V<Real>{};
-      const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
-      const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
-      store<Real>(anchor + i, saturate<Real>(e, k0));
-    });
+    const Span row{0, static_cast<int32_t>(f.n)};
+    neighbour_sum<Layout, kCustom>(
+        up, m, down, row, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
+          const M<Real> removed = load(m + i) > V<Real>{};
+          const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
+          const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
+          store<Real>(anchor + i, saturate<Real>(e, k0));
+        });
   }
 
   const Real *m = f.z, *a = f.q;
   int64_t h = f.h, n = f.n, stride = f.stride;
   for (int l = 1; l < plan.levels; ++l) {
-    const Level<Layout>& c = grid->level[l];
+    Level<Layout>& c = grid->level[l];
     const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
     coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros);
     const V<Real> k =
@@ -211,7 +168,8 @@ void set_up(Grid<Layout>* grid) {
       Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
       Real* anchor = c.row(c.r, j);
       neighbour_sum<Layout, kCustom>(
-          up, mid, down, c.n, c.weights, grid->zeros, [&](int64_t i, V<Real> o) {
+          up, mid, down, Span{0, static_cast<int32_t>(c.n)}, c.n, c.weights, grid->zeros,
+          [&](int64_t i, V<Real> o) {
             const V<Real> held = load(e + i), diagonal = o + held;
             const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
             const V<Real> safe = select<Real>(live, diagonal, one);
@@ -220,8 +178,16 @@ void set_up(Grid<Layout>* grid) {
               store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
             store<Real>(anchor + i, saturate<Real>(held, k));
           });
+      find_spans<Layout>(inv_diag, c.n, j, &c.spans);
     }
     m = c.y, a = c.r, h = c.h, n = c.n, stride = c.stride;
+  }
+  // What cycles read beyond spans must be 0.
+  memset(f.p, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
+  for (int l = 1; l < plan.levels; ++l) {
+    const Level<Layout>& c = grid->level[l];
+    memset(c.y, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
+    memset(c.b, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
   }
 }
 

@@ -9,34 +9,68 @@
 namespace rf {
 namespace impute {
 
+// Calls body(span) for the spans of row j, which has n elements. Lanes hold different masks, which
+// seldom share a gap: their rows are whole or empty.
+template <typename Layout, typename Body>
+RF_INLINE void each_span(const Spans& spans, int64_t j, int64_t n, const Body& body) {
+  if constexpr (Layout::kIsLanes) {
+    if (spans.count[j] > 0) body(Span{0, static_cast<int32_t>(n)});
+  } else {
+    for (const Span* span = spans.begin(j); span != spans.end(j); ++span) body(*span);
+  }
+}
+
+// Sets a row to 0 wherever it has no span.
+template <typename Layout>
+RF_INLINE void clear_gaps(const Spans& spans, int64_t j, int64_t n, typename Layout::Real* row) {
+  using Real = typename Layout::Real;
+  int64_t i = 0;
+  each_span<Layout>(spans, j, n, [&](Span span) {
+    for (; i < span.begin; i += Layout::kVec) store<Real>(row + i, V<Real>{});
+    i = span.end;
+  });
+  for (; i < n; i += Layout::kVec) store<Real>(row + i, V<Real>{});
+}
+
 // O(y) = weighted sum of the eight neighbours, zero outside. `up` and `down` are rows of zeros at
 // the border.
 template <typename Layout, bool kCustom, typename Body>
 RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Layout::Real* mid,
-                             const typename Layout::Real* down, int64_t n,
+                             const typename Layout::Real* down, Span span, int64_t n,
                              const StencilWeights<typename Layout::Real>& s,
                              const typename Layout::Real* centre, const Body& body) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   if constexpr (!kCustom) {
     // Column sums c = up + 2 mid + down; then O = c(left) + c(right) + 2 (up + down).
-    V<Real> before{}, vertical = load(up) + load(down), m = load(mid), here = vertical + (m + m);
-    int64_t i = 0;
-    for (; i + kVec < n; i += kVec) {
-      const V<Real> next_vertical = load(up + i + kVec) + load(down + i + kVec);
-      const V<Real> next_mid = load(mid + i + kVec);
-      const V<Real> after = next_vertical + (next_mid + next_mid);
-      body(i, (Layout::left(before, here) + Layout::right(here, after)) + (vertical + vertical));
+    const V<Real> two = splat<Real>(s.two);
+    const auto column = [&](int64_t i, V<Real>* vertical) {
+      *vertical = load(up + i) + load(down + i);
+      return *vertical + two * load(mid + i);
+    };
+    V<Real> before{}, vertical, next_vertical;
+    if (span.begin > 0) before = column(span.begin - kVec, &vertical);
+    V<Real> here = column(span.begin, &vertical);
+    int64_t i = span.begin;
+    for (; i + kVec < span.end; i += kVec) {
+      const V<Real> after = column(i + kVec, &next_vertical);
+      body(i, (Layout::left(before, here) + Layout::right(here, after)) + two * vertical);
       before = here, here = after, vertical = next_vertical;
     }
-    body(i, (Layout::left(before, here) + Layout::right(here, V<Real>{})) + (vertical + vertical));
+    const V<Real> after = span.end < n ? column(i + kVec, &next_vertical) : V<Real>{};
+    body(i, (Layout::left(before, here) + Layout::right(here, after)) + two * vertical);
   } else {
     // What a pixel gives to its right neighbour and to its left one differ when the diagonals do.
     const V<Real> ex = splat<Real>(s.edge_x), ey = splat<Real>(s.edge_y),
                   dm = splat<Real>(s.diag_main), da = splat<Real>(s.diag_anti);
-    V<Real> before{}, u = load(up), m = load(mid), d = load(down);
+    V<Real> before{};
+    if (span.begin > 0) {
+      const int64_t i = span.begin - kVec;
+      before = dm * load(up + i) + ex * load(mid + i) + da * load(down + i);
+    }
+    V<Real> u = load(up + span.begin), m = load(mid + span.begin), d = load(down + span.begin);
     V<Real> rightward = dm * u + ex * m + da * d, leftward = da * u + ex * m + dm * d;
-    for (int64_t i = 0; i < n; i += kVec) {
+    for (int64_t i = span.begin; i < span.end; i += kVec) {
       V<Real> un{}, mn{}, dn{};
       if (i + kVec < n)
         un = load(up + i + kVec), mn = load(mid + i + kVec), dn = load(down + i + kVec);
@@ -55,7 +89,7 @@ RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Lay
 // is the row itself.
 template <typename Layout, bool kCustom, typename Body>
 RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout::Real* mid,
-                         const typename Layout::Real* down, bool has_up, bool has_down,
+                         const typename Layout::Real* down, bool has_up, bool has_down, Span span,
                          const Fine<Layout>& f, const Body& body) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
@@ -71,10 +105,17 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
   const V<Real> ey = splat<Real>(s.edge_y), dm = splat<Real>(s.diag_main),
                 da = splat<Real>(s.diag_anti);
 
-  V<Real> before{}, here = load(mid), d_up = load(up) - here, d_down = load(down) - here;
-  V<Real> g_before{},
-      g = kCustom ? dm * d_up + da * d_down : d_up + d_down;  // given to the right neighbour
-  V<Real> k = kCustom ? da * d_up + dm * d_down : g;          // given to the left neighbour
+  int64_t i = span.begin;
+  V<Real> before{}, g_before{};  // g: given to the right neighbour, k: to the left one
+  if (i > 0) {
+    before = load(mid + i - kVec);
+    const V<Real> up_before = load(up + i - kVec) - before,
+                  down_before = load(down + i - kVec) - before;
+    g_before = kCustom ? dm * up_before + da * down_before : up_before + down_before;
+  }
+  V<Real> here = load(mid + i), d_up = load(up + i) - here, d_down = load(down + i) - here;
+  V<Real> g = kCustom ? dm * d_up + da * d_down : d_up + d_down;
+  V<Real> k = kCustom ? da * d_up + dm * d_down : g;
   const auto step = [&](int64_t i, V<Real> after, V<Real> k_after) {
     const V<Real> to_left = Layout::left(before, here) - here,
                   to_right = Layout::right(here, after) - here;
@@ -87,8 +128,8 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
                   ex_left * (load(f.has_left + i) * to_left + load(f.has_right + i) * to_right));
     }
   };
-  int64_t i = 0;
-  for (; i + kVec < n; i += kVec) {
+  const int64_t last = span.end < n ? span.end : n - kVec;
+  for (; i < last; i += kVec) {
     const V<Real> after = load(mid + i + kVec);
     const V<Real> up_after = load(up + i + kVec) - after,
                   down_after = load(down + i + kVec) - after;
@@ -98,29 +139,31 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
     before = here, here = after, g_before = g, g = g_after, k = k_after, d_up = up_after,
     d_down = down_after;
   }
-  step(i, V<Real>{}, V<Real>{});
+  if (span.end == n) step(i, V<Real>{}, V<Real>{});
 }
 
 // A row of the prolongation, cell-centred bilinear: `near` is the coarse row that contains the fine
-// row, `far` the one beyond the nearer edge (`near` again at the border).
+// row, `far` the one beyond the nearer edge (`near` again at the border). The span is one of the
+// fine row.
 template <typename Layout, typename Body>
 RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* near_row,
-                           const typename Layout::Real* far_row, int64_t fine_n, const Body& body) {
+                           const typename Layout::Real* far_row, Span span, const Body& body) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   const V<Real> quarter = splat<Real>(Real(0.25)), most = splat<Real>(Real(0.75));
   const auto mix = [&](int64_t i) {
     return most * load(near_row + i) + quarter * load(far_row + i);
   };
-  V<Real> before{}, here = mix(0);
-  for (int64_t i = 0; i < c.n; i += kVec) {
+  const int64_t begin = span.begin / 2;
+  V<Real> before = begin > 0 ? mix(begin - kVec) : V<Real>{}, here = mix(begin);
+  for (int64_t i = begin; 2 * i < span.end; i += kVec) {
     const V<Real> after = i + kVec < c.n ? mix(i + kVec) : V<Real>{};
     const V<Real> even = load(c.even + i) * here + quarter * Layout::left(before, here);
     const V<Real> odd = load(c.odd + i) * here + quarter * Layout::right(here, after);
     V<Real> a, b;
     Layout::join(even, odd, &a, &b);
     body(2 * i, a);
-    if (2 * i + kVec < fine_n) body(2 * i + kVec, b);
+    if (2 * i + kVec < span.end) body(2 * i + kVec, b);
     before = here, here = after;
   }
 }
@@ -128,7 +171,7 @@ RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* 
 // Coarse row J of the restriction, the transpose of the above, from fine rows 2J-1 .. 2J+2,
 // replicated at the border; and the first Jacobi step there, y = inv_diag r, while r is at hand.
 template <typename Layout>
-RF_INLINE void restrict_row(const Level<Layout>& c, int64_t coarse_row,
+RF_INLINE void restrict_row(const Level<Layout>& c, int64_t coarse_row, Span span,
                             const typename Layout::Real* const f[4], int64_t fine_n,
                             V<typename Layout::Real> scale) {
   using Real = typename Layout::Real;
@@ -145,8 +188,9 @@ RF_INLINE void restrict_row(const Level<Layout>& c, int64_t coarse_row,
                   odd);
   };
   V<Real> odd_before{}, even, odd;
-  pair(0, &even, &odd);
-  for (int64_t i = 0; i < c.n; i += kVec) {
+  if (span.begin > 0) pair(span.begin - kVec, &even, &odd_before);
+  pair(span.begin, &even, &odd);
+  for (int64_t i = span.begin; i < span.end; i += kVec) {
     V<Real> even_after{}, odd_after{};
     if (i + kVec < c.n) pair(i + kVec, &even_after, &odd_after);
     const V<Real> v = load(c.even + i) * even + load(c.odd + i) * odd +

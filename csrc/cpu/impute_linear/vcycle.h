@@ -20,8 +20,8 @@ RF_INLINE RowTriple<Layout> rows_around(const Level<Layout>& c, const typename L
   return {j > 0 ? mid - c.stride : zeros, mid, j + 1 < c.h ? mid + c.stride : zeros};
 }
 
-// out = inv_diag * (add + O(src)); add may be null.
-template <typename Layout, bool kCustom>
+// out = inv_diag * (add + O(src)), without add if not kAdd.
+template <typename Layout, bool kCustom, bool kAdd>
 void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src,
                   const typename Layout::Real* add, typename Layout::Real* out,
                   const typename Layout::Real* zeros) {
@@ -29,18 +29,15 @@ void jacobi_sweep(const Level<Layout>& c, const typename Layout::Real* src,
   for (int64_t j = 0; j < c.h; ++j) {
     const RowTriple<Layout> t = rows_around(c, src, j, zeros);
     const Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
+    [[maybe_unused]] const Real* a_row = add + j * c.stride;
     Real* o_row = out + j * c.stride;
-    if (add) {
-      const Real* a_row = add + j * c.stride;
-      neighbour_sum<Layout, kCustom>(
-          t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
-            store<Real>(o_row + i, load(inv_diag + i) * (load(a_row + i) + o));
-          });
-    } else {
-      neighbour_sum<Layout, kCustom>(
-          t.up, t.mid, t.down, c.n, c.weights, centre,
-          [&](int64_t i, V<Real> o) { store<Real>(o_row + i, load(inv_diag + i) * o); });
-    }
+    each_span<Layout>(c.spans, j, c.n, [&](Span span) {
+      neighbour_sum<Layout, kCustom>(t.up, t.mid, t.down, span, c.n, c.weights, centre,
+                                     [&](int64_t i, V<Real> o) {
+                                       if constexpr (kAdd) o += load(a_row + i);
+                                       store<Real>(o_row + i, load(inv_diag + i) * o);
+                                     });
+    });
   }
 }
 
@@ -51,7 +48,7 @@ void smooth_down(Grid<Layout>* grid, int l) {
   using Real = typename Layout::Real;
   const Level<Layout>& c = grid->level[l];
   const Level<Layout>& coarser = grid->level[l + 1];
-  jacobi_sweep<Layout, kCustom>(c, c.y, nullptr, c.b, grid->zeros);
+  jacobi_sweep<Layout, kCustom, false>(c, c.y, c.y, c.b, grid->zeros);
   int64_t done = 0;  // rows of the residual in the ring
   for (int64_t coarse_row = 0; coarse_row < coarser.h; ++coarse_row) {
     const int64_t need = 2 * coarse_row + 3 < c.h ? 2 * coarse_row + 3 : c.h;
@@ -60,16 +57,21 @@ void smooth_down(Grid<Layout>* grid, int l) {
       const Real *inv_diag = c.row(c.inv_diag, done),
                  *centre = kCustom ? c.row(c.centre, done) : nullptr;
       Real* out = grid->fine.residual_ring[done & 3];
-      neighbour_sum<Layout, kCustom>(
-          t.up, t.mid, t.down, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
-            store<Real>(out + i, keep<Real>(load(inv_diag + i) > V<Real>{}, o));
-          });
+      clear_gaps<Layout>(c.spans, done, c.n, out);
+      each_span<Layout>(c.spans, done, c.n, [&](Span span) {
+        neighbour_sum<Layout, kCustom>(
+            t.up, t.mid, t.down, span, c.n, c.weights, centre, [&](int64_t i, V<Real> o) {
+              store<Real>(out + i, keep<Real>(load(inv_diag + i) > V<Real>{}, o));
+            });
+      });
     }
     const Real* f[4];
     restriction_rows<Real>(
         coarse_row, c.h, grid->zeros, [&](int64_t j) { return grid->fine.residual_ring[j & 3]; },
         f);
-    restrict_row<Layout>(coarser, coarse_row, f, c.n, splat<Real>(c.restrict_scale));
+    each_span<Layout>(coarser.spans, coarse_row, coarser.n, [&](Span span) {
+      restrict_row<Layout>(coarser, coarse_row, span, f, c.n, splat<Real>(c.restrict_scale));
+    });
   }
 }
 
@@ -84,14 +86,16 @@ void smooth_up(Grid<Layout>* grid, int l) {
     int64_t far_j = j % 2 ? near_j + 1 : near_j - 1;
     if (far_j < 0 || far_j >= coarser.h) far_j = near_j;
     Real *y = c.row(c.y, j), *b = c.row(c.b, j), *inv_diag = c.row(c.inv_diag, j);
-    prolong_row<Layout>(coarser, coarser.row(coarser.y, near_j), coarser.row(coarser.y, far_j), c.n,
-                        [&](int64_t i, V<Real> e) {
-                          store<Real>(y + i, (load(y + i) + load(b + i)) +
-                                                 keep<Real>(load(inv_diag + i) > V<Real>{}, e));
-                        });
+    each_span<Layout>(c.spans, j, c.n, [&](Span span) {
+      prolong_row<Layout>(coarser, coarser.row(coarser.y, near_j), coarser.row(coarser.y, far_j),
+                          span, [&](int64_t i, V<Real> e) {
+                            store<Real>(y + i, (load(y + i) + load(b + i)) +
+                                                   keep<Real>(load(inv_diag + i) > V<Real>{}, e));
+                          });
+    });
   }
-  jacobi_sweep<Layout, kCustom>(c, c.y, c.r, c.b, grid->zeros);
-  jacobi_sweep<Layout, kCustom>(c, c.b, c.r, c.y, grid->zeros);
+  jacobi_sweep<Layout, kCustom, true>(c, c.y, c.r, c.b, grid->zeros);
+  jacobi_sweep<Layout, kCustom, true>(c, c.b, c.r, c.y, grid->zeros);
 }
 
 template <typename Layout, bool kCustom>
