@@ -28,7 +28,6 @@ from roarfast.explain import (
     model_hash,
 )
 from roarfast.explain.files import Journal
-from roarfast.explain.progress import progress
 
 NAMES = ["grad", "grad^2", "sg-sq"]
 FEW = Options(noise_samples=3)
@@ -311,21 +310,3 @@ def test_labels_are_part_of_the_data_where_they_are_used(store):
 
 def test_no_images(store):
     assert len(generate(store, explainer(), X[:0])["grad"]) == 0
-
-
-@pytest.mark.parametrize("with_rich", [True, False])
-def test_progress(capsys, monkeypatch, with_rich):
-    if with_rich:
-        pytest.importorskip("rich")
-    else:
-        monkeypatch.setitem(sys.modules, "rich", None)
-        monkeypatch.setitem(sys.modules, "rich.console", None)
-        monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with progress(10, "maps", show=True, done=4) as advance:
-        advance(6)
-    shown = capsys.readouterr()
-    assert "maps" in shown.err and "10/10" in shown.err and not shown.out
-    for hidden in (False, None):  # None: not a terminal here
-        with progress(10, "maps", show=hidden) as advance:
-            advance(10)
-    assert capsys.readouterr() == ("", "")

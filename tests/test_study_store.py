@@ -16,7 +16,6 @@ pytest.importorskip("pydantic")
 
 from roarfast.study.cells import Cell
 from roarfast.study.errors import FolderInUse, OutOfSpace, StudyError
-from roarfast.study.folder import is_disk_full
 from roarfast.study.lock import folder_lock
 from roarfast.study.progress import Eta, duration
 from roarfast.study.results import load
@@ -121,15 +120,6 @@ def test_missing_and_damaged_stores(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_from_other_errors(store: Store) -> None:
     with pytest.raises(OutOfSpace, match="free some space and give the same command"), store._guarded():
         raise sqlite3.OperationalError("database or disk is full")
-    assert is_disk_full(OSError(28, "No space left on device"))
-    try:
-        try:
-            raise OSError(28, "No space left on device")
-        except OSError as error:
-            raise RuntimeError("while saving") from error
-    except RuntimeError as error:
-        assert is_disk_full(error)
-    assert not is_disk_full(OSError(2, "No such file"))
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from roarfast._progress import progress
 from roarfast.data.dataset import DataError
 from roarfast.data.load import load
 from roarfast.data.pack import open_pack, write_pack
@@ -25,17 +26,9 @@ def pack_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing pack.")] = False,
 ) -> None:
     """Decode and resize an image folder once into a memory-mapped pack. Interrupted? Run it again to continue."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     try:
-        with Progress(
-            TextColumn("packing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), transient=True
-        ) as bar:
-            task = bar.add_task("pack", total=None)
-            write_pack(
-                source, target, size, workers=workers, overwrite=overwrite,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )  # fmt: skip
+        with progress("packing", None, show=True) as job:
+            write_pack(source, target, size, workers=workers, overwrite=overwrite, progress=job.update)
     except (DataError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None

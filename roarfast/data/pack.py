@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from roarfast._files import publish_folder, write_atomic
 from roarfast.data.dataset import Array, DataError, Dataset, stats_from_sums
 from roarfast.data.decode import decode_image, map_parallel
 from roarfast.data.folders import Listing, list_folder
@@ -107,8 +107,7 @@ def write_pack(
     _finish(partial, listing, size, source, checksums, sums)
     if target.exists():
         shutil.rmtree(target)
-    os.replace(partial, target)
-    _sync_folder(target.parent)
+    publish_folder(partial, target)
     return target
 
 
@@ -274,23 +273,3 @@ def _map_images(file: Path, shape: tuple[int, ...]) -> Array:
     if images.shape != shape or images.dtype != np.uint8:
         raise DataError(f"damaged pack: {file} holds {images.dtype} {images.shape}, pack.json says uint8 {shape}")
     return images  # type: ignore[no-any-return]
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file so that at any moment it has its old content or the new one, also after a power cut."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

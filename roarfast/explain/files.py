@@ -1,4 +1,4 @@
-"""Files that are either complete or not there."""
+"""Locks, and the journal of what is on disk of a long result."""
 
 from __future__ import annotations
 
@@ -7,37 +7,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-
-def fsync_folder(folder: Path) -> None:
-    """Makes renames and new files in a folder durable, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON atomically: a temporary file, flushed to disk, then renamed."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2, sort_keys=True, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    fsync_folder(path.parent)
-
-
-def read_json(path: Path) -> Any:
-    """Reads JSON; None if the file is missing or damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 @contextlib.contextmanager

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 import roarfast as rf
+from roarfast._progress import progress
 from roarfast.explain.explainer import Explainer
 from roarfast.explain.hashing import data_hash, model_hash
 from roarfast.explain.names import MODEL_FREE_BASES, Name
 from roarfast.explain.options import Options
 from roarfast.explain.postprocess import PAPER, PostProcess
-from roarfast.explain.progress import progress
 from roarfast.explain.store import AttributionStore, MapWriter, StoredMaps
 
 TV_NORMALIZE = "minmax"
@@ -116,7 +116,7 @@ def generate(
             writers[str(name)] = stack.enter_context(store.writer(identity, dtype, chunk, overwrite))
         missing = sorted({c for w in writers.values() for c in w.missing})
         left = sum(stop - start for start, stop in missing)
-        with progress(n, "attribution maps", show_progress if left else False, n - left) as advance:
+        with progress("attribution maps", n, show=show_progress if left else False, done=n - left) as job:
             for start, stop in missing:
                 wanted = [name for name, w in writers.items() if (start, stop) in w.missing]
                 part = explainer.subset(wanted)
@@ -129,7 +129,7 @@ def generate(
                 explainer.batch_size = part.batch_size  # it may have been halved
                 for text, a in maps.items():
                     writers[text].write(start, *_with_variation(a.float().numpy(), chains))
-                advance(stop - start)
+                job.advance(stop - start)
         extra = {"versions": _versions(), "seconds": time.monotonic() - started}
         for writer in writers.values():
             writer.finish(extra)

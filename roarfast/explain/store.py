@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.explain.files import Journal, fsync_folder, locked, read_json, write_json
+from roarfast._files import publish_folder, read_json, write_json
+from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, file_checksum
 from roarfast.explain.names import Name, parse
 
@@ -261,8 +262,7 @@ class MapWriter:
         meta = {"identity": dict(self.identity), "checksums": checksums, "total_variation": statistics, **extra}
         write_json(partial / "identity.json", self.identity)
         write_json(partial / "meta.json", meta)
-        os.replace(partial, self.folder)
-        fsync_folder(self.folder.parent)
+        publish_folder(partial, self.folder)
         (self.folder / "journal.jsonl").unlink(missing_ok=True)
         self.complete = True
 

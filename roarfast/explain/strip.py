@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._files import write_atomic
 from roarfast.explain.names import PAPER, parse_all
 from roarfast.explain.postprocess import PAPER as PAPER_POSTPROCESS
 from roarfast.explain.postprocess import PostProcess
@@ -106,9 +108,9 @@ def _draw(
             if r == 0:
                 axes.set_title(columns[c - 1] if c else "image", fontsize=9, pad=3)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    figure.savefig(temporary, format="png")
-    os.replace(temporary, path)
+    content = io.BytesIO()
+    figure.savefig(content, format="png")
+    write_atomic(path, content.getvalue())
     return path
 
 

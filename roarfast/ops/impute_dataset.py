@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from roarfast._progress import progress as show_progress
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import ArrayT
 from roarfast.ops._op import is_tensor
@@ -61,7 +60,7 @@ def impute_dataset(
         layout: Memory order of `images` and of the result.
         dtype: `"uint8"` (rounded), or `"float16"` in units of 0..255.
         chunk: Images per step; default about 64 MB of them.
-        progress: Whether to show a progress bar on stderr.
+        progress: Whether to show a progress bar on stderr (lines now and then where it is no terminal).
         out: Where to write the result, for instance a memory map.
 
     Returns:
@@ -97,19 +96,18 @@ def impute_dataset(
     per_image = max(1, int(np.prod(images.shape[1:], dtype=np.int64)))
     step = check.integer("chunk", chunk, low=1) if chunk is not None else max(1, _CHUNK_BYTES // (12 * per_image))
 
-    bar = _Progress(n * len(positions), progress)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        x, codes_here = images[rows], codes[rows]
-        for k, position in enumerate(positions):
-            mask = codes_here > position if keep else codes_here <= position
-            target = result[rows] if single else result[k, rows]
-            solve(
-                x, mask, 255 * noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
-                layout == "NHWC", dtype, target,
-            )  # fmt: skip
-            bar.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
-    bar.close()
+    with show_progress("imputing", n * len(positions), show=progress) as job:
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            x, codes_here = images[rows], codes[rows]
+            for k, position in enumerate(positions):
+                mask = codes_here > position if keep else codes_here <= position
+                target = result[rows] if single else result[k, rows]
+                solve(
+                    x, mask, 255 * noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
+                    layout == "NHWC", dtype, target,
+                )  # fmt: skip
+                job.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
     return result  # type: ignore[no-any-return]
 
 
@@ -142,42 +140,3 @@ def _output(out: Any, shape: tuple[int, ...], dtype: str, images: Any) -> Any:
     if check.dtype_name(out) != dtype:
         raise TypeError(f"out must have dtype {dtype}, got {check.dtype_name(out)}")
     return out
-
-
-class _Progress:
-    """A bar by rich where that is installed, else a line on stderr every few seconds."""
-
-    def __init__(self, total: int, shown: bool) -> None:
-        self.total, self.done, self.shown = total, 0, shown
-        self.started = self.last = time.monotonic()
-        self.bar: Any = None
-        if not shown:
-            return
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-        except ImportError:
-            return
-        columns = (
-            TextColumn("imputing"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-        )
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", total=total)
-        self.bar.start()
-
-    def advance(self, count: int, what: str) -> None:
-        self.done += count
-        if self.bar is not None:
-            self.bar.update(self.task, advance=count, description=what)
-        elif self.shown and time.monotonic() - self.last > 5:
-            self.last = time.monotonic()
-            left = (self.last - self.started) * (self.total - self.done) / self.done
-            print(f"imputing: {self.done} of {self.total} images, {left:.0f} s left", file=sys.stderr)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from roarfast._files import write_atomic
 from roarfast.report import figures, html, sections
 from roarfast.report.audit import audit
 from roarfast.report.grid import panels
@@ -49,9 +49,7 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     write_tables(results, audits, target / "tables")
     page = html.page(f"Study report: {study_name(results)}", sections.header(material), sections.all_sections(material))
     path = target / "index.html"
-    temporary = path.with_name(f".index.{os.getpid()}.html")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
+    write_atomic(path, page)
     return path
 
 

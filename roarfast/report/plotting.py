@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from roarfast._files import write_atomic
+
 # Okabe and Ito's colours: told apart by readers with any of the common colour-vision deficiencies.
 BLACK, ORANGE, GREEN = "#000000", "#E69F00", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#5F6368"
@@ -77,8 +79,10 @@ def finish(figure: Any, folder: Path, name: str, title: str, description: str) -
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
-    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
+    write_atomic(folder / f"{name}.svg", svg)
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+    write_atomic(folder / f"{name}.png", png.getvalue())
     return Figure(name, title, description, inline_svg(svg, name))
 
 

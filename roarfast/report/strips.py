@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._files import write_atomic
 from roarfast.report import plotting
 from roarfast.report.grid import pretty
 from roarfast.report.plotting import Figure
@@ -104,5 +105,5 @@ def _picture(rows: list[list[Pixels]], headings: list[str], folder: Path, name: 
         folder.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
-    (folder / f"{name}.png").write_bytes(buffer.getvalue())
+    write_atomic(folder / f"{name}.png", buffer.getvalue())
     return Figure(name, title, words, png=buffer.getvalue())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.grid import Panel
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
@@ -36,10 +38,11 @@ def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -
 def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
     """Rows of equal keys; numbers with 6 significant digits, nothing for NaN."""
     listed = list(rows)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(listed[0]) if listed else ["empty"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: _text(value) for key, value in row.items()} for row in listed)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(listed[0]) if listed else ["empty"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _text(value) for key, value in row.items()} for row in listed)
+    write_atomic(path, text.getvalue())
     return path
 
 

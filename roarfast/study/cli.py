@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from roarfast._files import write_atomic
 from roarfast.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def demo_command(
         out.mkdir(parents=True, exist_ok=True)
         config = out / "study.toml"
         if not config.exists():
-            config.write_text(PRESETS["demo"], encoding="utf-8")
+            write_atomic(config, PRESETS["demo"])
         study = Study.from_toml(config, out)
         failed = run_study(study, workers=workers)
         results = study.results
@@ -69,9 +70,9 @@ def init_command(
             raise StudyError(f"{file} exists already: choose another name, or --force to replace it")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(PRESETS[preset], encoding="utf-8")
+            write_atomic(file, PRESETS[preset])
         except OSError as error:
-            raise StudyError(f"cannot write {file}: {error.strerror or error}") from None
+            raise StudyError(str(error)) from None
         print(f"wrote {file}: look at it, then `roarfast run {file}`")
 
 

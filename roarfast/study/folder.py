@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+from roarfast._files import write_atomic
 from roarfast.study.cells import Cell
 from roarfast.study.config import StudyConfig
 from roarfast.study.errors import StudyError
@@ -26,7 +25,7 @@ def prepare(folder: Path, config: StudyConfig, source: Path | None) -> None:
             (folder / part).mkdir(parents=True, exist_ok=True)
         if source is not None:
             text = source.read_text(encoding="utf-8")
-            write_atomically(folder / CONFIG_NAME, text.encode())
+            write_atomic(folder / CONFIG_NAME, text)
     except OSError as error:
         raise StudyError(f"cannot write to the run folder {folder}: {error.strerror or error}") from None
 
@@ -61,28 +60,6 @@ def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], 
         f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
         f"with must stay. Changed:\n{lines}\nGo on with the old config, or choose another --out"
     )
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that it is there as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is a full disk."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        if "No space left on device" in str(seen):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
 
 
 def check_space(folder: Path, needed_bytes: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from roarfast._files import write_atomic
 
 PROTOCOLS = ("base", "roar", "kar", "road", "road-retrain", "no-retrain", "mask-only")
 STATUSES = ("done", "failed", "pending", "running")
@@ -102,10 +103,7 @@ class StudyResults:
         writer.writeheader()
         writer.writerows(self.to_rows())
         if path is not None:
-            target = Path(path)
-            temporary = target.with_name(f".{target.name}.{os.getpid()}")
-            temporary.write_text(text.getvalue())
-            temporary.replace(target)
+            write_atomic(path, text.getvalue())
         return text.getvalue()
 
     def to_dataframe(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +15,9 @@ import torch
 from torch import nn
 
 import roarfast as rf
+from roarfast._files import publish_folder, write_atomic, write_json
 from roarfast.study import pipeline
 from roarfast.study.config import StudyConfig
-from roarfast.study.folder import write_atomically
 from roarfast.study.identity import derive_seed
 from roarfast.study.selection import Selection, select
 from roarfast.study.training import Trainer
@@ -161,8 +160,8 @@ class Pipeline:
                     info[split][order] = rates
                     if split == "test":
                         info["tv_map"] = tv_map
-        (partial / "info.json").write_text(json.dumps(info))
-        partial.replace(final)
+        write_json(partial / "info.json", info)
+        publish_folder(partial, final)
         return info
 
     def _source(self, spec: dict[str, Any], split: str) -> Any:
@@ -197,7 +196,7 @@ class Pipeline:
         from roarfast.study.examples import collect
 
         content = collect(self, spec)
-        write_atomically(pipeline.example_file(self.folder, spec["estimator"]), content)
+        write_atomic(pipeline.example_file(self.folder, spec["estimator"]), content)
         return {}
 
 

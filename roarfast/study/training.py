@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from roarfast._files import write_atomic
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.study import pipeline
 from roarfast.study.config import StudyConfig
-from roarfast.study.folder import write_atomically
 from roarfast.train import build_model, train
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
@@ -101,7 +101,7 @@ class Trainer:
         """Writes the weights of a model, atomically."""
         buffer = io.BytesIO()
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, buffer)
-        write_atomically(path, buffer.getvalue())
+        write_atomic(path, buffer.getvalue())
 
     def load(self, path: Path) -> nn.Module:
         """The model whose weights `save` wrote, in evaluation mode."""

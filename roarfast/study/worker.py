@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from roarfast.study.folder import is_disk_full
+from roarfast._files import is_disk_full
 from roarfast.study.lock import hold_as_worker
 
 _PR_SET_PDEATHSIG = 1

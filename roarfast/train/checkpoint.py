@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from roarfast.data.pack import write_atomic
+from roarfast._files import write_atomic
 
 VERSION = 1
 

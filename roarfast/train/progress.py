@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, Protocol
 
+from roarfast import _progress
+
 MODES = ("auto", "bar", "log", "none")
 
 
@@ -64,36 +66,20 @@ class LogLines(Silent):
 
 
 class Bar(Silent):
-    """A rich progress bar on standard error."""
+    """A bar on standard error."""
 
     def __init__(self, epochs: int, steps: int, label: str = "", start: int = 0) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-
-        self.epochs = epochs
-        self.bar = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self.task = self.bar.add_task(label or "training", total=steps, completed=start, facts="")
-        self.label = label
-        self.bar.start()
+        self.epochs, self.label = epochs, label
+        self.bar = _progress.Bar(label or "training", steps, start)
 
     def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
         """See `Progress`."""
         facts = f"loss {loss:.3f}  acc {100 * accuracy:.1f} %  {images_per_second:.0f} img/s"
-        description = f"{self.label}epoch {epoch + 1}/{self.epochs}"
-        self.bar.update(self.task, completed=done, description=description, facts=facts)
+        self.bar.update(done, what=f"{self.label}epoch {epoch + 1}/{self.epochs}", note=facts)
 
     def close(self) -> None:
         """See `Progress`."""
-        self.bar.stop()
+        self.bar.close()
 
 
 def make_progress(mode: str | Silent, epochs: int, steps: int, label: str = "", start: int = 0) -> Silent:

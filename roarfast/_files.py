@@ -1,0 +1,109 @@
+"""Files and folders that are either complete or not there, also after a kill, a full disk or a power cut."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class WriteError(OSError):
+    """A file that could not be written; the message says which, why, and what to do."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def write_atomic(path: str | Path, content: bytes | str) -> None:
+    """Writes a file so that at any moment it has its old content or the new one, whole.
+
+    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the name of the file. The
+    temporary file does not stay when something fails.
+
+    Args:
+        path: The file; its folder must exist.
+        content: Bytes, or text that is written as UTF-8.
+
+    Raises:
+        WriteError: The disk is full, the folder is missing or may not be written to, …
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> write_atomic(path, "done")
+        >>> path.read_text()
+        'done'
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _explained(error, path) from error
+        raise
+    sync_folder(path.parent)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Writes a value as readable JSON with sorted keys, atomically."""
+    write_atomic(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Reads JSON; None if the file is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def publish_folder(partial: Path, final: Path) -> None:
+    """Gives a finished folder its name; what is in it must be on the disk already. `final` must not exist or be empty."""
+    os.replace(partial, final)
+    sync_folder(final.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes renames and new files in a folder durable, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is a full disk."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in _NO_SPACE:
+            return True
+        if "No space left on device" in str(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _explained(error: OSError, path: Path) -> WriteError:
+    reason = error.strerror or str(error)
+    if error.errno in _NO_SPACE:
+        reason = "the disk is full: free some space, or choose another folder"
+    elif error.errno in _NOT_ALLOWED:
+        reason = f"the folder may not be written to ({reason})"
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+        reason = f"{path.parent} is no folder"
+    return WriteError(error.errno, f"cannot write {path}: {reason}")
