@@ -88,7 +88,8 @@ def meta() -> dict[str, Any]:
         "hardware": {"cpu": "Example CPU, 2 cores", "memory": "8 GB", "gpu": None},
         "seeds": {"study": 0, "trials": [11, 12, 13]},
         "stage_seconds": {
-            "training": 5400.0, "evaluation": 220.0, "explain": 310.0, "codes": 12.0, "impute": 95.0, "data": 30.0, "other": 41.0
+            "training": 5400.0, "evaluation": 220.0, "map_passes": 290.0, "map_other": 20.0, "codes": 12.0, "impute": 95.0, "data": 30.0,
+            "start": 5.0, "other": 41.0
         },
         "started": "2026-01-02T03:04:05+00:00", "finished": "2026-01-02T04:46:13+00:00",
     }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html.parser
+import math
 import re
 import shutil
 import subprocess
@@ -17,8 +18,9 @@ pytest.importorskip("matplotlib")
 
 from roarfast.report import build, summary
 from roarfast.report.figures import p_text, signed
-from roarfast.report.summary import duration, overhead
-from roarfast.study.results import StudyResults
+from roarfast.report.summary import duration
+from roarfast.report.times import LEGACY, OVERHEAD, PASSES, share, times
+from roarfast.study.results import STAGES, StudyResults
 
 FEW = ("grad", "ig^2", "sg-sq", "gc^2")
 CHROMIUM = next(
@@ -207,11 +209,38 @@ def test_summary_is_ten_lines_and_ends_with_the_path() -> None:
 
 
 def test_overhead_is_what_is_not_the_model() -> None:
-    total, strict, lenient = overhead(
-        {"stage_seconds": {"training": 80, "evaluation": 5, "explain": 10, "codes": 2, "other": 3}}
-    )
-    assert (total, strict, lenient) == pytest.approx((100, 0.15, 0.05))
-    assert overhead({})[0] == 0
+    stages = {"training": 70, "evaluation": 5, "map_passes": 10, "map_other": 4, "codes": 2, "start": 6, "other": 3}
+    t = times({"stage_seconds": stages})
+    assert (t.total, t.low, t.high) == pytest.approx((100, 0.15, 0.15)) and share(t) == "15.0 %"
+    assert t.rest == {"map_other": 4, "codes": 2, "start": 6, "other": 3}
+    assert times({}).total == 0 and math.isnan(times({}).high)
+
+
+def test_overhead_of_a_run_that_did_not_time_the_passes_of_maps_is_a_range() -> None:
+    t = times({"stage_seconds": {"training": 80, "evaluation": 5, "explain": 10, "codes": 2, "other": 3}})
+    assert (t.total, t.low, t.high) == pytest.approx((100, 0.05, 0.15)) and share(t) == "5.0 to 15.0 %"
+
+
+def test_every_stage_of_a_study_has_a_meaning() -> None:
+    assert set(PASSES) | set(OVERHEAD) == set(STAGES)
+
+
+@pytest.mark.parametrize(
+    ("stages", "waiting", "found"),
+    [
+        ({"training": 90, "map_passes": 4, "codes": 6}, None, ["Overhead: 6.0 % of it, within the aim of 10 %"]),
+        ({"training": 80, "codes": 20}, 25.0, ["20.0 % of it, above the aim", "waited 25 s (20.0 % of their time)"]),
+        ({"training": 80, "explain": 15, "codes": 5}, None, ["5.0 to 20.0 % of it, perhaps above", "all of it as passes"]),
+    ],
+)  # fmt: skip
+def test_the_page_shows_overhead_with_its_definition(tmp_path: Path, stages, waiting, found) -> None:
+    results = synthetic.study(estimators=FEW, trials=2)
+    results.meta.update(stage_seconds=stages, waiting_seconds=waiting)
+    page = build(tmp_path, results=results).read_text()
+    for text in (*found, "passes of training, of evaluation and of the estimators are no overhead"):
+        assert text in page
+    for stage in stages:
+        assert (PASSES | OVERHEAD | LEGACY)[stage] in page
 
 
 def test_words_for_numbers() -> None:

@@ -37,14 +37,14 @@ def test_results_come_back_as_records(store: Store, tmp_path: Path) -> None:
     session = store.begin_session({"workers": 2})
     store.finish("key1", {"accuracy": 0.5, "tv_mask": 0.25}, {"training": 2.0, "other": 0.5})
     store.fail(["key2"], "Traceback: boom")
-    store.finish_work("w", "maps", "maps grad", {"passes": 1}, {"explain": 3.0})
+    store.finish_work("w", "maps", "maps grad", {"passes": 1}, {"map_passes": 3.0, "map_other": 0.5})
     store.mark("key3", "running")
     store.end_session(session)
     results = load(tmp_path)  # while the writer is open
     assert [r.status for r in results] == ["pending", "done", "failed", "running"]
     assert results.records[1].accuracy == 0.5 and results.records[1].seconds == {"training": 2.0, "other": 0.5}
     assert results.records[2].error == "Traceback: boom"
-    assert results.meta["stage_seconds"]["explain"] == 3.0 and results.meta["stage_seconds"]["training"] == 2.0
+    assert results.meta["stage_seconds"]["map_passes"] == 3.0 and results.meta["stage_seconds"]["training"] == 2.0
     assert results.meta["config"] == {"name": "x"} and results.meta["finished"] is None
     assert results.select(status="done", drop=0.2) == [results.records[1]]
     with pytest.raises(ValueError, match="no field droop"):

@@ -155,6 +155,15 @@ def test_checkpoint_continues_to_the_same_weights(shapes, tmp_path):
     assert again.accuracy == whole.accuracy
 
 
+@pytest.mark.parametrize(("pause", "saved"), [(0.0, 3), (3600.0, 0)])
+def test_short_epochs_need_not_be_saved_each(shapes, tmp_path, monkeypatch, pause, saved):
+    seen = []
+    monkeypatch.setattr("roarfast.train.loop.save_checkpoint", lambda path, state: seen.append(state["epoch"]))
+    recipe = dataclasses.replace(RECIPE, epochs=3)
+    train(tiny(), *shapes, recipe, progress="none", checkpoint=tmp_path / "c.pt", checkpoint_pause=pause)
+    assert len(seen) == saved
+
+
 def test_ctrl_c_leaves_a_resumable_state(shapes, tmp_path):
     class InterruptAt(nn.Module):
         def __init__(self, step):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from roarfast._stopwatch import Stopwatch
 from roarfast.explain.gradcam import cam, captured
 from roarfast.explain.guided import guided_relus
 from roarfast.explain.moments import Moments
@@ -16,6 +17,9 @@ from roarfast.explain.noise import noise_level, noisy_copies
 from roarfast.explain.options import Options
 from roarfast.explain.plan import Pass, Plan
 from roarfast.explain.quadrature import quadrature
+
+PASSES = "passes"
+"""The phase of the stopwatch in which the model works: forward and backward, nothing else."""
 
 
 @dataclass
@@ -40,6 +44,9 @@ class Passes:
         seed: Seed of the noise.
         batch_size: Rows per pass.
         memory_format: Layout of the rows.
+
+    Attributes:
+        watch: The seconds that the model's passes of the last `run` took.
     """
 
     def __init__(
@@ -59,6 +66,7 @@ class Passes:
         self.batch_size = batch_size
         self.memory_format = memory_format
         self._target_is_checked = False
+        self.watch = Stopwatch(torch.device("cpu"), (PASSES,))
 
     def run(
         self, x: Tensor, index: Tensor, target: Tensor | None
@@ -74,9 +82,12 @@ class Passes:
             Maps `[B, C, H, W]` (one channel for Grad-CAM) by (ensemble or None, base), and the target classes.
         """
         maps: dict[tuple[str | None, str], Tensor] = {}
+        self.watch = Stopwatch(x.device, (PASSES,))
         if self.plan.predict_alone and target is None:
+            self.watch.start()
             with torch.no_grad():
                 target = logits_of(self.model, x.clone()).argmax(1)
+            self.watch.lap(PASSES)
         self._target_is_checked = target is None
         for p in self.plan.passes:  # clean passes first: they find the predicted class
             if p.noisy:
@@ -154,7 +165,9 @@ class Passes:
             if p.guided:
                 stack.enter_context(guided_relus(self.model))
             capture = stack.enter_context(captured(layer))
-            logits = logits_of(self.model, x.clone())  # a copy, for models that normalise their input in place
+            copy = x.clone()  # for models that normalise their input in place
+            self.watch.start()
+            logits = logits_of(self.model, copy)
             if target is None:
                 target = logits.detach().argmax(1)
             elif not self._target_is_checked:
@@ -166,6 +179,7 @@ class Passes:
             if not score.requires_grad:
                 raise ValueError("the model's output does not depend on its input through differentiable operations")
             gradients = list(torch.autograd.grad(score, wanted, materialize_grads=True))
+            self.watch.lap(PASSES)
         result = Rows(target, gradients[0].contiguous() if wants_gradient else None, None)
         if activation is not None:
             size = (int(x.shape[-2]), int(x.shape[-1]))

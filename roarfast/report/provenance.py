@@ -12,12 +12,12 @@ from roarfast.report import html
 from roarfast.report.grid import pretty
 from roarfast.report.html import Cells, Td
 from roarfast.report.sections import Material
-from roarfast.report.summary import duration, overhead
+from roarfast.report.summary import duration
+from roarfast.report.times import LEGACY, MAX_OVERHEAD, NAMES, OVERHEAD, PASSES, share, times
 from roarfast.study.results import Record
 
 TOLERANCE = 0.01
 """A really removed fraction further than this from the nominal one is flagged (exact counts stay within one pixel)."""
-MAX_OVERHEAD = 0.10
 
 
 def provenance_section(m: Material) -> str:
@@ -51,19 +51,42 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def _time(m: Material) -> str:
     meta = m.results.meta
-    total, strict, lenient = overhead(meta)
-    parts = [html.heading(3, "Time")]
-    if not total:
-        return "".join(parts) + html.paragraph("No times were recorded.")
-    verdict = "within" if lenient <= MAX_OVERHEAD else "above"
-    parts.append(html.paragraph(
-        f"{duration(total)} of work, from {meta.get('started') or '?'} to {meta.get('finished') or 'not finished'}. Non-training "
-        f"overhead (all but forward and backward passes and evaluation): {100 * lenient:.1f} %, {verdict} the aim of "
-        f"{100 * MAX_OVERHEAD:.0f} %. Counting the passes that make the maps (explain) as overhead too: {100 * strict:.1f} %."
-    ))  # fmt: skip
-    stages = sorted(meta["stage_seconds"].items(), key=lambda item: -item[1])
-    rows: list[Cells] = [[name, Td(f"{s:.1f}", s), Td(f"{100 * s / total:.1f}", s)] for name, s in stages]
-    return "".join(parts) + html.table(m.ids, "Time per stage.", ["Stage", "Seconds", "Percent"], rows)
+    t = times(meta)
+    if not t.total:
+        return html.heading(3, "Time") + html.paragraph("No times were recorded.")
+    verdict = "within" if t.high <= MAX_OVERHEAD else "above" if t.low > MAX_OVERHEAD else "perhaps above"
+    words = [
+        f"{duration(t.total)} of work by all workers together, from {meta.get('started') or '?'} to "
+        f"{meta.get('finished') or 'not finished'}. Overhead: {share(t)} of it, {verdict} the aim of "
+        f"{100 * MAX_OVERHEAD:.0f} %. Overhead is all work that is not a model at work: passes of training, of evaluation and "
+        "of the estimators are no overhead, everything else is, as listed here."
+    ]
+    if t.unknown:
+        words.append(
+            "This run did not time the passes of the estimators apart from the rest of making maps: the lower number counts "
+            "all of it as passes, the higher one all of it as overhead."
+        )
+    if t.waiting is not None:
+        of_workers = 100 * t.waiting / (t.total + t.waiting)
+        words.append(
+            f"Besides, workers waited {duration(t.waiting)} ({of_workers:.1f} % of their time) for tasks that needed others "
+            "to finish first; runs that were killed are not in this number."
+        )
+    rows: list[Cells] = []
+    for group, stages, meanings in (
+        ("passes", t.passes, PASSES),
+        ("passes and overhead", {name: meta["stage_seconds"].get(name, 0.0) for name in LEGACY}, LEGACY),
+        ("overhead", t.rest, OVERHEAD),
+    ):
+        for name, seconds in sorted(stages.items(), key=lambda item: -item[1]):
+            if seconds or group != "passes and overhead":
+                rows.append([
+                    NAMES.get(name, name), Td(group, css="text"), Td(f"{seconds:.1f}", seconds),
+                    Td(f"{100 * seconds / t.total:.1f}", seconds), Td(meanings.get(name, ""), css="text wide"),
+                ])  # fmt: skip
+    columns = ["Stage", "Counts as", "Seconds", "Percent", "What it is"]
+    table = html.table(m.ids, "Time per stage, summed over workers.", columns, rows)
+    return html.heading(3, "Time") + "".join(html.paragraph(text) for text in words) + table
 
 
 def _removed(m: Material) -> str:

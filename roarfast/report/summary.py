@@ -5,30 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from roarfast.report.audit import Audit, audit
 from roarfast.report.figures import p_text
 from roarfast.report.grid import panels
 from roarfast.report.regression import fit_at
+from roarfast.report.times import share, times
 from roarfast.report.words import audit_sentences, flat_note, standings
 from roarfast.study.results import StudyResults
 
-MODEL_STAGES = ("training", "evaluation")
 MAX_LINES = 10
-
-
-def overhead(meta: dict[str, Any]) -> tuple[float, float, float]:
-    """(total seconds, share outside training and evaluation, share outside these and the passes of the estimators).
-
-    `explain` is forward and backward passes of the model too; both readings are given, so that neither hides anything.
-    """
-    stages = {k: float(v) for k, v in (meta.get("stage_seconds") or {}).items()}
-    total = sum(stages.values())
-    if total <= 0:
-        return 0.0, float("nan"), float("nan")
-    model = sum(stages.get(s, 0.0) for s in MODEL_STAGES)
-    return total, 1 - model / total, 1 - (model + stages.get("explain", 0.0)) / total
 
 
 def coverage(results: StudyResults) -> str:
@@ -88,8 +74,8 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
         report: Path of the HTML file, for the last line.
     """
     audits = [audit(panel) for panel in panels(results)]
-    total, strict, _ = overhead(results.meta)
-    time = f"; {duration(total)}, {100 * strict:.1f} % of it outside training and evaluation" if total else ""
+    t = times(results.meta)
+    time = f"; {duration(t.total)} of work, {share(t)} of it overhead around the model's passes" if t.total else ""
     first = f"{study_name(results)}: {coverage(results)}{time}"
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
     last = [f"Report: {report}"] if report else []

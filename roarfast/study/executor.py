@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ class Outcome:
     done: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: int = 0
+    waiting: float = 0.0
+    """Seconds, summed over workers, in which no task was ready for them."""
 
 
 class Executor:
@@ -58,6 +61,7 @@ class Executor:
         self.outcome = Outcome(skipped=sum(key in done for key in plan.tasks))
         self._running: set[str] = set()
         self._attempts: dict[str, int] = {}
+        self._busy = 0.0
 
     def run(self, pool: Pool, title: str) -> Outcome:
         """Works until nothing is left that can be done."""
@@ -65,6 +69,7 @@ class Executor:
         for task in self.left.values():
             counts[task.cost_class] = counts.get(task.cost_class, 0) + 1
         self._progress.start(title, len(self.left), pool.size, Eta(counts))
+        begun = time.perf_counter()
         try:
             while self.left:
                 self._submit(pool)
@@ -73,6 +78,7 @@ class Executor:
         finally:
             pool.close()
             self._progress.stop()
+        self.outcome.waiting = max(0.0, pool.size * (time.perf_counter() - begun) - self._busy)
         return self.outcome
 
     def _submit(self, pool: Pool) -> None:
@@ -89,6 +95,7 @@ class Executor:
 
     def _handle(self, event: Event) -> None:
         task = event.task
+        self._busy += event.outcome.get("wall", 0.0) + event.outcome.get("seconds", {}).get("start", 0.0)
         if event.kind == "update":
             self._progress.update(event.worker, event.text)
         elif event.kind == "fatal":

@@ -13,6 +13,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -78,9 +79,12 @@ class InlinePool:
         task = self._task
         if task is None:
             return
+        start_seconds = 0.0
         if self._pipeline is None:
+            begun = time.perf_counter()
             self._pipeline = make_pipeline(self._settings)
-        message = execute(self._pipeline, asdict(task), lambda text: self._on_update(0, text))
+            start_seconds = time.perf_counter() - begun
+        message = execute(self._pipeline, asdict(task), lambda text: self._on_update(0, text), start_seconds)
         self._task = None
         yield Event(0, message["event"], task, message.get("text", ""), message.get("outcome", {}))
 

@@ -14,7 +14,8 @@ from roarfast._files import write_atomic
 
 PROTOCOLS = ("base", "roar", "kar", "road", "road-retrain", "no-retrain", "mask-only")
 STATUSES = ("done", "failed", "pending", "running")
-STAGES = ("training", "evaluation", "explain", "codes", "impute", "data", "other")
+STAGES = ("training", "evaluation", "map_passes", "map_other", "codes", "impute", "data", "start", "other")
+"""Where the time of tasks goes: the first three are passes of a model (`roarfast.report.times` says what each is)."""
 NO_ESTIMATOR = "none"
 """The estimator of `base` records, which remove nothing."""
 

@@ -214,10 +214,14 @@ class Store:
             )
         return int(cursor.lastrowid or 0)
 
-    def end_session(self, number: int) -> None:
-        """Notes that it ended by itself."""
+    def end_session(self, number: int, facts: dict[str, Any] | None = None) -> None:
+        """Notes that it ended by itself, and what is known only then."""
         with self._transaction():
-            self._connection.execute("UPDATE sessions SET finished = ? WHERE id = ?", (now(), number))
+            row = self._connection.execute("SELECT facts FROM sessions WHERE id = ?", (number,)).fetchone()
+            known = json.loads(row[0]) | (facts or {})
+            self._connection.execute(
+                "UPDATE sessions SET finished = ?, facts = ? WHERE id = ?", (now(), json.dumps(known), number)
+            )
 
     def summary(self) -> dict[str, Any]:
         """Everything `StudyResults.meta` holds."""
@@ -228,7 +232,12 @@ class Store:
             for stage, value in json.loads(text).items():
                 totals[stage] = totals.get(stage, 0.0) + value
         meta = {row["name"]: json.loads(row["value"]) for row in self._connection.execute("SELECT * FROM meta")}
-        sessions = [dict(row) for row in self._connection.execute("SELECT * FROM sessions ORDER BY id")]
+        sessions = [
+            dict(row) | {"facts": json.loads(row["facts"])}
+            for row in self._connection.execute("SELECT * FROM sessions ORDER BY id")
+        ]
+        totals["start"] += sum(session["facts"].get("setup", 0.0) for session in sessions)
+        waited = [s["facts"]["waiting"] for s in sessions if "waiting" in s["facts"]]
         last = self._connection.execute("SELECT MAX(finished) FROM cells").fetchone()[0]
         still_open = self._connection.execute(
             "SELECT COUNT(*) FROM cells WHERE status IN ('pending', 'running')"
@@ -237,7 +246,8 @@ class Store:
             "stage_seconds": totals,
             "started": sessions[0]["started"] if sessions else None,
             "finished": None if still_open[0] else last,
-            "sessions": [row | {"facts": json.loads(row["facts"])} for row in sessions],
+            "waiting_seconds": sum(waited) if waited else None,
+            "sessions": sessions,
         }
 
     @contextlib.contextmanager

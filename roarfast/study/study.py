@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +126,7 @@ class Study:
         from roarfast.study import pipeline
 
         progress = progress or Silent()
+        begun = time.perf_counter()
         with folder_lock(self.folder):
             setup = self.setup(device, workers, only, shard)
             threads = self.config.run.threads
@@ -152,7 +154,8 @@ class Study:
                     if self.config.run.keep_codes
                     else (lambda key: pipeline.delete_codes(self.folder, key)),
                 )
-                session = store.begin_session({"workers": len(setup.devices), "threads": threads, "pid": os.getpid()})
+                facts = {"workers": len(setup.devices), "threads": threads, "pid": os.getpid()}
+                session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
                 if on_setup is not None:
                     on_setup(setup)
                 if executor.left:
@@ -161,7 +164,7 @@ class Study:
                     if len(settings) > 1:
                         pool = ProcessPool(settings, log_folder(self.folder))
                     executor.run(pool, self.config.name)
-                store.end_session(session)
+                store.end_session(session, {"waiting": executor.outcome.waiting})
             self.results.to_csv(self.folder / "results.csv")
             return executor.outcome
 

@@ -25,6 +25,9 @@ AddSeconds = Callable[[dict[str, float]], None]
 Update = Callable[[str], None]
 _STAGES = {"data": "data", "forward_backward": "training", "evaluation": "evaluation"}
 
+_CHECKPOINT_PAUSE = 5.0
+"""Seconds of training that a kill may cost: with epochs of a second, saving each of them took 2 % of the time."""
+
 
 @dataclass(frozen=True)
 class Modified:
@@ -76,6 +79,7 @@ class Trainer:
             seed=seed,
             removal=data.removal,
             checkpoint=self._checkpoint(name),
+            checkpoint_pause=_CHECKPOINT_PAUSE,
             tag=name,
             progress=_Lines(self.recipe.epochs, on_update),
         )

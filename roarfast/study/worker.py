@@ -37,8 +37,17 @@ def make_pipeline(settings: dict[str, Any]) -> Any:
     )
 
 
-def execute(pipeline: Any, task: dict[str, Any], on_update: Callable[[str], None]) -> dict[str, Any]:
-    """Runs a task; returns the event that ends it. Errors of the task become events, Ctrl-C goes through."""
+def execute(
+    pipeline: Any, task: dict[str, Any], on_update: Callable[[str], None], start_seconds: float = 0.0
+) -> dict[str, Any]:
+    """Runs a task; returns the event that ends it. Errors of the task become events, Ctrl-C goes through.
+
+    Args:
+        pipeline: What runs it.
+        task: The task.
+        on_update: Takes a line of progress.
+        start_seconds: What it took to get here from nothing, if this is the first task: a stage of its own.
+    """
     begun = time.perf_counter()
     try:
         outcome = pipeline.run(task, on_update)
@@ -49,6 +58,8 @@ def execute(pipeline: Any, task: dict[str, Any], on_update: Callable[[str], None
     wall = time.perf_counter() - begun
     seconds = outcome.setdefault("seconds", {})
     seconds["other"] = max(0.0, wall - sum(seconds.values()))
+    if start_seconds:
+        seconds["start"] = start_seconds
     return {"event": "done", "outcome": outcome | {"wall": wall}}
 
 
@@ -68,6 +79,7 @@ def main(parent: int) -> None:
     settings = json.loads(sys.stdin.readline())
     hold_as_worker(Path(settings["folder"]))
     pipeline = None
+    start_seconds = time.process_time()  # the interpreter and the imports so far
     last_update = 0.0
 
     def on_update(text: str) -> None:
@@ -79,12 +91,15 @@ def main(parent: int) -> None:
     for line in sys.stdin:
         task = json.loads(line)
         if pipeline is None:
+            begun = time.perf_counter()
             try:
                 pipeline = make_pipeline(settings)
             except Exception:
                 emit({"event": "failed", "text": traceback.format_exc()})
                 continue
-        emit(execute(pipeline, task, on_update))
+            start_seconds += time.perf_counter() - begun
+        emit(execute(pipeline, task, on_update, start_seconds))
+        start_seconds = 0.0
 
 
 def _end_with_parent(parent: int) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from roarfast._stopwatch import Stopwatch
 from roarfast.data.dataset import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.data.order import epoch_batches
@@ -24,7 +25,7 @@ from roarfast.train.evaluate import autocast_to, evaluate
 from roarfast.train.models import ModelFactory, build_model
 from roarfast.train.progress import Silent, make_progress
 from roarfast.train.recipe import Recipe
-from roarfast.train.runtime import StopRequest, Stopwatch, deterministic, resolve_precision
+from roarfast.train.runtime import StopRequest, deterministic, resolve_precision
 
 _CHECK_EVERY = 50  # steps between looks at the loss on CUDA, where looking waits for the device
 
@@ -85,6 +86,7 @@ def train(
     weights: str | Path | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
+    checkpoint_pause: float = 0.0,
     tag: str = "",
     evaluate_every: int = 0,
     progress: str | Silent = "auto",
@@ -107,6 +109,8 @@ def train(
         checkpoint: file to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
             Ctrl-C. It is bound to this recipe, seed, data and `tag`.
         checkpoint_seconds: time between checkpoints within an epoch (one process only).
+        checkpoint_pause: no checkpoint after an epoch if the last is not this many seconds old (one process only): saving
+            may take longer than a short epoch is worth.
         tag: anything else that defines the training, such as the key of a study's cell.
         evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
         progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or an object that is told (see `roarfast.train.progress`).
@@ -139,6 +143,7 @@ def train(
         torch.manual_seed(seed)
         training = _Training(module, train_set, test_set, recipe, seed, removal, world, tag)
         with StopRequest() as stop:
+            training.checkpoint_pause = checkpoint_pause if world.size == 1 else 0.0
             return training.run(checkpoint, checkpoint_seconds, evaluate_every, progress, label, stop)
 
 
@@ -195,6 +200,7 @@ class _Training:
             "labels": zlib.crc32(train_set.dataset.labels.data),
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
         }  # fmt: skip
+        self.checkpoint_pause = 0.0
         self.epoch, self.step_in_epoch = 0, 0
         self.history: list[dict[str, Any]] = []
         self.step_losses: list[float] = []
@@ -206,7 +212,7 @@ class _Training:
     ) -> TrainResult:  # fmt: skip
         """Train to the end, from the checkpoint if there is one."""
         resumed_at = self._restore(checkpoint)
-        self.watch = Stopwatch(self.device)
+        self.watch = Stopwatch(self.device, ("data", "forward_backward", "evaluation"))
         self.checkpoint, self.stop = checkpoint, stop
         self.checkpoint_seconds, self.last_saved = checkpoint_seconds, time.monotonic()
         started = time.perf_counter()
@@ -308,7 +314,7 @@ class _Training:
         display.epoch(self.epoch, record)
         self.epoch, self.step_in_epoch = self.epoch + 1, 0
         self._new_epoch_sums()
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and time.monotonic() - self.last_saved >= self.checkpoint_pause:
             self._save()
 
     def _batches(self, epoch: int) -> list[Any]:

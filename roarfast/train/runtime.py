@@ -1,4 +1,4 @@
-"""Small pieces of the loop: precision, determinism, Ctrl-C, where the time goes."""
+"""Small pieces of the loop: precision, determinism, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,42 +67,3 @@ class StopRequest:
     def __exit__(self, *_: object) -> None:
         if self._installed:
             signal.signal(signal.SIGINT, self._previous or signal.default_int_handler)
-
-
-class Stopwatch:
-    """Seconds spent in named phases. On CUDA, phases are bracketed by events and read at the end of an epoch."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.seconds = {"data": 0.0, "forward_backward": 0.0, "evaluation": 0.0}
-        self._cuda = device.type == "cuda"
-        self._events: list[tuple[str, Any]] = []
-        self._last = time.perf_counter()
-
-    def start(self) -> None:
-        """Begin counting; what came before belongs to no phase."""
-        self._mark("")
-
-    def lap(self, phase: str) -> None:
-        """Book the time since the last call to a phase."""
-        self._mark(phase)
-
-    def _mark(self, phase: str) -> None:
-        if self._cuda:
-            event = torch.cuda.Event(enable_timing=True)
-            event.record()
-            self._events.append((phase, event))
-            return
-        now = time.perf_counter()
-        if phase:
-            self.seconds[phase] += now - self._last
-        self._last = now
-
-    def collect(self) -> None:
-        """Read the events of the epoch (waits for the device)."""
-        if not self._events:
-            return
-        self._events[-1][1].synchronize()
-        for (_, before), (phase, after) in zip(self._events, self._events[1:]):
-            if phase:
-                self.seconds[phase] += before.elapsed_time(after) / 1000
-        self._events = self._events[-1:]
