@@ -16,8 +16,10 @@ import synthetic_study as synthetic
 
 pytest.importorskip("matplotlib")
 
-from roarfast.report import build, summary
+from roarfast.report import build, export, summary
 from roarfast.report.figures import p_text, signed
+from roarfast.report.leakage import leakage_line, leakages
+from roarfast.report.plotting import _columns
 from roarfast.report.summary import duration
 from roarfast.report.times import LEGACY, OVERHEAD, PASSES, share, times
 from roarfast.study.results import STAGES, StudyResults
@@ -89,7 +91,7 @@ def test_everything_is_written(full: Path) -> None:
             assert {f"{panel}-{kind}.svg", f"{panel}-{kind}.png"} <= figures
     assert {"examples-grad.png", "examples-ig.2.png"} <= figures
     names = {p.stem for p in (full.parent / "tables").iterdir()}
-    assert names == {"records", "cells", "differences", "counts", "ranks", "agreement", "fits"}
+    assert names == {"records", "cells", "differences", "counts", "ranks", "agreement", "fits", "leakage", "times"}
 
 
 def test_links_point_to_what_is_there(full: Path) -> None:
@@ -206,6 +208,48 @@ def test_summary_is_ten_lines_and_ends_with_the_path() -> None:
     lines = summary(results, Path("run/report/index.html")).splitlines()
     assert len(lines) <= 10 and lines[-1] == "Report: run/report/index.html"
     assert "2 failed" in lines[0] and lines[-2].startswith("Caution")
+
+
+def test_export_copies_what_a_page_needs(full: Path, tmp_path: Path) -> None:
+    written = export(full.parent, tmp_path / "docs")
+    figures, tables = tmp_path / "docs" / "figures", tmp_path / "docs" / "tables"
+    assert sorted(written) == sorted([*figures.iterdir(), *tables.iterdir()])
+    assert {p.suffix for p in figures.iterdir()} == {".png"} and {p.suffix for p in tables.iterdir()} == {".csv"}
+    for path in written:
+        assert path.read_bytes() == (full.parent / path.parent.name / path.name).read_bytes()
+
+
+def test_figures_are_small_enough_to_commit_and_sharp_enough_to_read(full: Path) -> None:
+    from PIL import Image
+
+    for path in (full.parent / "figures").glob("cifar10-*.png"):
+        width, height = Image.open(path).size
+        assert path.stat().st_size < 150_000 and width >= 1200, (path.name, path.stat().st_size, width, height)
+
+
+def test_leakage_is_a_figure_a_table_and_a_finding(full: Path, tmp_path: Path) -> None:
+    assert (full.parent / "figures" / "cifar10-mask-only-morf-leakage.png").exists()
+    text = full.read_text()
+    assert "Masks alone, cifar10: a network that sees no image, only the masks, reaches" in text
+    listed = rows(full.parent / "tables" / "leakage.csv")
+    assert {r["estimator"] for r in listed} == {*FEW, "rand", "block"} and {r["chance"] for r in listed} == {""}
+    results = synthetic.study(estimators=FEW[:2], trials=1, protocols=[("mask-only", "morf")], baselines=("rand",))
+    results.meta["classes"] = 10
+    (leakage,) = leakages(results)
+    assert leakage.chance == 0.1 and leakage_line(leakage).endswith("chance is 10.0 %")
+    assert "Dashed: chance, 10.0 %" in build(tmp_path, results=results).read_text()
+
+
+def test_what_holds_for_all_protocols_is_said_once_a_section(tmp_path: Path) -> None:
+    results = synthetic.study(estimators=FEW[:2], trials=2, protocols=[("roar", "morf"), ("no-retrain", "morf")])
+    text = build(tmp_path, results=results).read_text()
+    assert text.count("12.7 standard errors") == 2  # accuracy and audit
+    assert "No retraining, constant fill (comparison only), cifar10" in text
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (4, 4), (6, 3), (8, 4), (9, 3), (10, 5), (11, 4), (12, 4)])
+def test_small_panels_fill_their_rows(count: int, columns: int) -> None:
+    assert _columns(count) == columns
 
 
 def test_overhead_is_what_is_not_the_model() -> None:

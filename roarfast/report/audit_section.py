@@ -7,21 +7,21 @@ from roarfast.report.audit import Audit
 from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
 from roarfast.report.html import Cells, Td, number
-from roarfast.report.sections import Material, accuracy_td
-from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, names, notes
+from roarfast.report.leakage import leakage_line
+from roarfast.report.sections import Material, accuracy_td, new_notes
+from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, names
 
 
 def audit_section(m: Material) -> str:
     """The HTML of the section."""
     parts = [html.note(text) for text in CAUTION]
-    for a in m.audits:
-        parts += [html.heading(3, a.panel.title), _panel(m, a)]
+    for i, a in enumerate(m.audits):
+        parts += [html.heading(3, a.panel.title), *map(html.note, new_notes(m, i)), _panel(m, a)]
     return "".join(parts) + _leakage(m)
 
 
 def _panel(m: Material, a: Audit) -> str:
-    parts = [html.note(words) for words in notes(a.panel)]
-    parts.append(html.bullets(audit_sentences(a)))
+    parts = [html.bullets(audit_sentences(a))]
     if a.counts:
         parts.append(_counts(m, a))
     if a.agreements:
@@ -123,19 +123,18 @@ def _tests(m: Material, a: Audit) -> str:
 
 def _leakage(m: Material) -> str:
     parts = []
-    for dataset, order in dict.fromkeys((r.dataset, r.order) for r in m.results.records if r.protocol == "mask-only"):
-        cells = mask_only(m.results, dataset, order)
-        if not cells:
-            continue
-        drops = sorted({key.drop for key in cells})
-        trials = max(len(c.trials) for c in cells.values())
+    for one, picture in m.leakages:
         rows: list[Cells] = []
-        for name, k in dict.fromkeys((key.estimator, key.postprocess) for key in cells):
-            found = [next((c for key, c in cells.items() if (key.estimator, key.postprocess, key.drop) == (name, k, t)), None) for t in drops]  # fmt: skip
-            rows.append(
-                [pretty(name), Td(k, css="text"), *(accuracy_td(c.accuracy(), trials) if c else Td("–") for c in found)]
-            )
-        caption = f"Leakage: accuracy (%) from the masks alone; {dataset}, {'most' if order == 'morf' else 'least'} relevant first."
-        parts.append(html.table(m.ids, caption, ["Estimator", "k", *(f"t = {t:g}" for t in drops)], rows))
+        for name in one.estimators:
+            for k in one.postprocesses:
+                found = [one.cells.get(CellKey(name, k, t)) for t in one.drops]
+                if any(found):
+                    cells = (accuracy_td(c.accuracy(), one.n_trials) if c else Td("–") for c in found)
+                    rows.append([pretty(name), Td(k, css="text"), *cells])
+        caption = f"Leakage: accuracy (%) from the masks alone; {one.dataset}, {'most' if one.order == 'morf' else 'least'} relevant first."
+        chance = "" if one.chance is None else f" Dashed: chance, {100 * one.chance:.1f} %."
+        parts.append(html.paragraph(leakage_line(one) + "."))
+        parts.append(html.figure(m.ids, picture, f"Means over {one.n_trials} trial{'s' * (one.n_trials > 1)}.{chance}"))
+        parts.append(html.table(m.ids, caption, ["Estimator", "k", *(f"t = {t:g}" for t in one.drops)], rows))
     body = "".join(parts) or html.paragraph("Not measured: the study has no mask-only cells (run it with --mask-only).")
     return html.heading(3, "Leakage through the masks") + html.paragraph(LEAKAGE) + body

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from roarfast._files import write_atomic
-from roarfast.report import figures, html, sections
+from roarfast.report import figures, html, sections, tv_figures
 from roarfast.report.audit import audit
 from roarfast.report.grid import panels
+from roarfast.report.leakage import leakage_figure, leakages
 from roarfast.report.sections import Material
 from roarfast.report.strips import strips
 from roarfast.report.summary import study_name
@@ -39,9 +40,10 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
         results,
         audits,
         curves=[figures.accuracy_curves(a.panel, pictures) for a in audits],
-        arrows=[figures.tv_arrows(a.panel, pictures) for a in audits],
-        scatters=[figures.tv_scatter(a.panel, pictures) for a in audits],
+        arrows=[tv_figures.tv_arrows(a.panel, pictures) for a in audits],
+        scatters=[tv_figures.tv_scatter(a.panel, pictures) for a in audits],
         strips=strips(source / "examples", estimators, pictures),
+        leakages=[(one, leakage_figure(one, pictures)) for one in leakages(results)],
         config_text=_text(source / "study.toml"),
     )
     for a in audits:
@@ -51,6 +53,26 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     path = target / "index.html"
     write_atomic(path, page)
     return path
+
+
+def export(report: str | Path, out: str | Path) -> list[Path]:
+    """Copies what a page about a study shows, to be committed or published: PNG figures and CSV tables.
+
+    Args:
+        report: The folder of a report, as `build` wrote it.
+        out: Gets `figures/*.png` and `tables/*.csv`; files of these names are replaced, others stay.
+
+    Returns:
+        The files written.
+    """
+    written = []
+    for part, pattern in (("figures", "*.png"), ("tables", "*.csv")):
+        target = Path(out) / part
+        target.mkdir(parents=True, exist_ok=True)
+        for path in sorted((Path(report) / part).glob(pattern)):
+            write_atomic(target / path.name, path.read_bytes())
+            written.append(target / path.name)
+    return written
 
 
 def _text(path: Path) -> str:

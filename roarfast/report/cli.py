@@ -14,9 +14,13 @@ from roarfast.study.errors import StudyError
 def report(
     folder: Annotated[Path, typer.Argument(help="Run folder of a study.", exists=True, file_okay=False)],
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; FOLDER/report if not given.")] = None,
+    copy: Annotated[
+        Path | None,
+        typer.Option("--export", help="Also copy the PNG figures and CSV tables to this folder, to commit or publish."),
+    ] = None,
 ) -> None:
     """Write the report of a study: one HTML file, PNG/SVG figures, CSV tables; print a short summary."""
-    from roarfast.report import build, summary
+    from roarfast.report import build, export, summary
     from roarfast.study.results import load
 
     try:
@@ -24,5 +28,11 @@ def report(
     except (StudyError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    path = build(folder, out, results)
-    print(summary(results, path))
+    try:
+        path = build(folder, out, results)
+        print(summary(results, path))
+        if copy is not None:
+            print(f"Exported {len(export(path.parent, copy))} figures and tables to {copy}")
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None

@@ -20,7 +20,7 @@ PROTOCOL_TITLES = {
     "kar": "KAR",
     "road": "ROAD",
     "road-retrain": "ROAD with retraining",
-    "no-retrain": "No retraining, constant fill",
+    "no-retrain": "No retraining, constant fill (comparison only)",
 }
 _PROTOCOL_ORDER = tuple(PROTOCOL_TITLES)
 _POSTPROCESS_ORDER = (PLAIN, "max", "gaussian")
@@ -105,7 +105,7 @@ class Panel:
     @property
     def postprocesses(self) -> list[str]:
         """Plain, max…, gaussian…, then others in the order of the study."""
-        return sorted(dict.fromkeys(k.postprocess for k in self.cells), key=_postprocess_position)
+        return sorted(dict.fromkeys(k.postprocess for k in self.cells), key=postprocess_position)
 
     @property
     def agnostic(self) -> list[str]:
@@ -195,7 +195,8 @@ def _protocol_position(protocol: str) -> int:
     return _PROTOCOL_ORDER.index(protocol) if protocol in _PROTOCOL_ORDER else len(_PROTOCOL_ORDER)
 
 
-def _postprocess_position(name: str) -> int:
+def postprocess_position(name: str) -> int:
+    """Where a post-processing stands: plain, max, gaussian, others."""
     head = re.split(r"[(|]", name, maxsplit=1)[0]
     if "|" in name or head not in _POSTPROCESS_ORDER:
         return len(_POSTPROCESS_ORDER)

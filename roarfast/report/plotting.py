@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ K_STYLES = ((BLUE, "o", "-"), (VERMILION, "s", "-"), (GREEN, "^", "-"), (PURPLE,
 """Colour, marker and line of plain, max, gaussian and further post-processings: never colour alone."""
 BASELINE_STYLES = {"rand": (GREY, (0, (4, 2))), "block": (BLACK, (0, (1, 1.2)))}
 
-MIN_WIDTH = 7.2  # inches: the legend and the labels of the axes need that much
+WIDTH = 8.4  # inches: scaled to the 800 pixels of a web page, text of 9 points stays readable
+_PNG_DPI = 180
+_PNG_COLOURS = 128  # flat colours and greys: a palette shows no difference and takes a third of the bytes
 
 _SETTINGS: Any = {
     "font.family": "sans-serif",
@@ -80,10 +83,18 @@ def finish(figure: Any, folder: Path, name: str, title: str, description: str) -
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     write_atomic(folder / f"{name}.svg", svg)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
-    write_atomic(folder / f"{name}.png", png.getvalue())
+    write_atomic(folder / f"{name}.png", _small_png(figure))
     return Figure(name, title, description, inline_svg(svg, name))
+
+
+def _small_png(figure: Any) -> bytes:
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=_PNG_DPI)
+    palette = Image.open(drawn).convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
+    palette.save(small, format="png", optimize=True, dpi=(_PNG_DPI, _PNG_DPI))
+    return small.getvalue()
 
 
 def freeze_layout(figure: Any) -> None:
@@ -108,15 +119,37 @@ def inline_svg(svg: str, name: str) -> str:
     return f'{head}{natural} aria-hidden="true" focusable="false">{body}'
 
 
-def grid_of_axes(new_figure: Any, count: int, columns: int, size: tuple[float, float], extra_height: float) -> Any:
-    """A figure with `count` axes in rows of `columns` that share y; returns (figure, axes)."""
-    columns = min(columns, count)
+def grid_of_axes(new_figure: Any, count: int) -> tuple[Any, list[Any]]:
+    """A figure with `count` small axes, with few gaps in the last row; tick labels of y at the left only."""
+    columns = _columns(count)
     rows = -(-count // columns)
-    figure = new_figure(max(columns * size[0], MIN_WIDTH), rows * size[1] + extra_height)
-    axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
-    for unused in axes[count:]:
-        unused.set_visible(False)
+    width, height = WIDTH / max(columns, 3), {3: 2.1, 4: 1.9, 5: 1.75}.get(columns, 2.3)
+    figure = new_figure(max(columns * width, 0.8 * WIDTH), rows * height + 0.9)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for i, axis in enumerate(axes):
+        axis.tick_params(labelleft=i % columns == 0)
+        axis.set_visible(i < count)
     return figure, list(axes[:count])
+
+
+def _columns(count: int) -> int:
+    """3 to 5 columns: whole rows first, then few rows."""
+    if count <= 5:
+        return max(count, 1)
+    return min((3, 4, 5), key=lambda c: -count % c + 0.6 * -(-count // c))
+
+
+def legend(figure: Any, title: str, handles: Iterable[Any], labels: Iterable[str]) -> None:
+    """What the figure shows, and below it the keys of its lines and points.
+
+    The title is that of the legend: matplotlib's layout would put a title of the figure over the legend.
+    """
+    listed = list(handles)
+    figure.legend(
+        listed, list(labels), loc="outside upper left", ncols=min(len(listed), 6 if figure.get_figwidth() > 8 else 4), title="\n".join(wrap(title, int(12.1 * figure.get_figwidth()), break_on_hyphens=False)),
+        alignment="left", columnspacing=1.4, handlelength=1.8, borderaxespad=0.2,
+        title_fontproperties={"weight": "bold", "size": 9.5},
+    )  # fmt: skip
 
 
 def percent_axis(axis: Any) -> None:

@@ -9,12 +9,14 @@ from html import escape
 
 from roarfast.report import html
 from roarfast.report.audit import Audit
-from roarfast.report.figures import p_text, shown_rates, signed
+from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 from roarfast.report.html import Cells, TableIds, Td, number, percent
+from roarfast.report.leakage import Leakage
 from roarfast.report.plotting import Figure
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.summary import coverage, key_lines, study_name
+from roarfast.report.tv_figures import shown_rates
 from roarfast.report.words import direction, notes
 from roarfast.study.results import StudyResults
 
@@ -31,6 +33,7 @@ class Material:
     arrows: Sequence[Figure | None]
     scatters: Sequence[Figure | None]
     strips: Sequence[Figure]
+    leakages: Sequence[tuple[Leakage, Figure]]
     config_text: str
     ids: TableIds = field(default_factory=TableIds)
 
@@ -41,7 +44,7 @@ def header(m: Material) -> str:
     finished = m.results.meta.get("finished")
     state = f"finished {finished}" if finished else "not finished: this report shows what is there"
     lead = f"Data: {datasets or 'none'} · {coverage(m.results)} · {state}"
-    found = key_lines(m.audits) or ["No cell is finished yet."]
+    found = key_lines(m.audits, [one for one, _ in m.leakages]) or ["No cell is finished yet."]
     return (
         f"<h1>Study report: {escape(study_name(m.results))}</h1>"
         + html.paragraph(lead, "lead")
@@ -53,23 +56,36 @@ def header(m: Material) -> str:
 
 
 def _panels_table(m: Material) -> str:
-    if not m.audits:
+    if not m.audits and not m.leakages:
         return ""
     rows: list[Cells] = []
     for p in (a.panel for a in m.audits):
         # A done record per (cell, trial), against the full product of the trials: what is missing shows.
-        done, asked = sum(len(c.trials) for c in p.cells.values()), _asked(m.results, p)
+        done = sum(len(c.trials) for c in p.cells.values())
+        asked = _count(m.results, p.dataset, p.protocol, p.order)
         rows.append([
             p.title, Td(f"{p.better} is better", css="text"), Td(str(len(p.estimators)), len(p.estimators)),
-            Td(", ".join(p.postprocesses), css="text"), Td(", ".join(f"{t:g}" for t in p.main_drops), css="text"),
+            Td(", ".join(p.postprocesses), css="text"), Td(_rates(p), css="text"),
             Td(str(p.n_trials), p.n_trials), Td(f"{done} of {asked}", done, "" if done == asked else "flag"),
+        ])  # fmt: skip
+    for one, _ in m.leakages:
+        done = sum(len(c.trials) for c in one.cells.values())
+        asked = _count(m.results, one.dataset, "mask-only", one.order)
+        rows.append([
+            one.title, Td("above chance is leakage", css="text"), Td(str(len(one.estimators)), len(one.estimators)),
+            Td(", ".join(one.postprocesses), css="text"), Td(", ".join(f"{t:g}" for t in one.drops), css="text"),
+            Td(str(one.n_trials), one.n_trials), Td(f"{done} of {asked}", done, "" if done == asked else "flag"),
         ])  # fmt: skip
     columns = ["Protocol", "Accuracy", "Estimators", "Post-processing", "Rates t", "Trials", "Cells done"]
     return html.table(m.ids, "What is compared. Estimators include the random baselines.", columns, rows)
 
 
-def _asked(results: StudyResults, p: Panel) -> int:
-    wanted = (p.dataset, p.protocol, p.order)
+def _rates(p: Panel) -> str:
+    text = ", ".join(f"{t:g}" for t in p.main_drops)
+    return text if p.drops == p.main_drops else f"{text}; baselines {p.drops[0]:g} to {p.drops[-1]:g}"
+
+
+def _count(results: StudyResults, *wanted: str) -> int:
     return sum((r.dataset, r.protocol, r.order) == wanted for r in results.records)
 
 
@@ -101,14 +117,22 @@ def _per_panel(m: Material, write: object) -> str:
 
 def _accuracy(m: Material, i: int) -> str:
     panel = m.audits[i].panel
-    text = "".join(html.note(words) for words in notes(panel))
-    interval = "bars and bands: 95 % t-interval over trials" if panel.n_trials > 1 else "no intervals from one trial"
+    text = "".join(html.note(words) for words in new_notes(m, i))
+    interval = "bars: 95 % t-interval over trials" if panel.n_trials > 1 else "no intervals from one trial"
     if any(e in BASELINES for e in panel.estimators):
         baselines = "Dashed and dotted: random baselines, the same in every panel; an estimator is worth its cost only where it beats them."
     else:
         baselines = "No random baseline was run, so nothing shows whether an estimator is better than chance."
+    if panel.drops != panel.main_drops and panel.main_drops:
+        baselines += " The last panel shows them at all their rates."
     caption = f"Mean over trials; {interval}. {direction(panel).capitalize()}. {baselines}"
     return text + html.figure(m.ids, m.curves[i], caption) + _accuracy_table(m, panel)
+
+
+def new_notes(m: Material, i: int) -> list[str]:
+    """The notes of a panel that no panel before it has: what holds for all is said once."""
+    said = {words for a in m.audits[:i] for words in notes(a.panel)}
+    return [words for words in notes(m.audits[i].panel) if words not in said]
 
 
 def _accuracy_table(m: Material, panel: Panel) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from roarfast.report.audit import Audit, audit
 from roarfast.report.figures import p_text
 from roarfast.report.grid import panels
+from roarfast.report.leakage import Leakage, leakage_line, leakages
 from roarfast.report.regression import fit_at
 from roarfast.report.times import share, times
 from roarfast.report.words import audit_sentences, flat_note, standings
@@ -51,7 +53,7 @@ def regression_line(one: Audit) -> str:
     return ""
 
 
-def key_lines(audits: list[Audit]) -> list[str]:
+def key_lines(audits: list[Audit], leaks: Sequence[Leakage] = ()) -> list[str]:
     """The main findings, most important first, without the first and the last line of the terminal summary."""
     lines = []
     for one in audits:
@@ -63,7 +65,7 @@ def key_lines(audits: list[Audit]) -> list[str]:
             continue
         if len(audits) <= 2:
             lines += [s for s in (regression_line(one), *found[-1:]) if s and s != found[0]]
-    return lines
+    return lines + [leakage_line(one) + "." for one in leaks]
 
 
 def summary(results: StudyResults, report: Path | None = None) -> str:
@@ -80,7 +82,7 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
     last = [f"Report: {report}"] if report else []
     room = MAX_LINES - 2 - len(last)
-    found = key_lines(audits) or ["No finished cell yet."]
+    found = key_lines(audits, leakages(results)) or ["No finished cell yet."]
     if len(found) > room:
         found = [*found[: room - 1], f"… {len(found) - room + 1} more lines in the report"]
     return "\n".join([first, *found, caution, *last])

@@ -12,7 +12,9 @@ from typing import Any
 from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.grid import Panel
+from roarfast.report.leakage import leakages
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
+from roarfast.report.times import times
 from roarfast.study.results import StudyResults
 
 PANEL = ("dataset", "protocol", "order")
@@ -30,6 +32,8 @@ def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -
         ("ranks", _ranks(audits)),
         ("agreement", _agreement(audits)),
         ("fits", _fits(audits)),
+        ("leakage", _leakage(results)),
+        ("times", _times(results)),
     ):
         written.append(write_csv(folder / f"{name}.csv", rows))
     return written
@@ -124,3 +128,27 @@ def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
                             "intercept": fit.intercept, "r2": fit.r2, "p": fit.p, "spearman": fit.spearman,
                             "spearman_p": fit.spearman_p,
                         }  # fmt: skip
+
+
+def _leakage(results: StudyResults) -> Iterable[dict[str, Any]]:
+    for one in leakages(results):
+        for key, cell in one.cells.items():
+            accuracy = cell.accuracy()
+            yield {
+                "dataset": one.dataset, "order": one.order, "estimator": key.estimator, "postprocess": key.postprocess,
+                "drop": key.drop, "trials": accuracy.n, "accuracy": accuracy.mean, "accuracy_low": accuracy.low,
+                "accuracy_high": accuracy.high, "chance": math.nan if one.chance is None else one.chance,
+            }  # fmt: skip
+
+
+def _times(results: StudyResults) -> Iterable[dict[str, Any]]:
+    t = times(results.meta)
+    groups = {"passes": t.passes, "overhead": t.rest, "passes and overhead": {"maps": t.unknown} if t.unknown else {}}
+    for group, stages in groups.items():
+        for stage, seconds in stages.items():
+            yield {
+                "stage": stage,
+                "counts_as": group,
+                "seconds": seconds,
+                "share": seconds / t.total if t.total else math.nan,
+            }

@@ -139,6 +139,7 @@ class Study:
                     config=dump,
                     numerics=setup.identity.numerics,
                     data=setup.identity.data,
+                    classes=pipeline.load_data(self.config.data)[0].num_classes,
                     versions=pipeline.versions(),
                     hardware=pipeline.hardware(setup.devices, threads),
                     seeds=pipeline.seeds(self.config),
