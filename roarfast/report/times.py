@@ -18,7 +18,7 @@ PASSES = {
 OVERHEAD = {
     "map_other": "maps: noise, averages over passes, channels to pixels, total variation, writing and checksums",
     "codes": "post-processing of maps, ranking of pixels, total variation of masks",
-    "impute": "linear imputation of removed pixels",
+    "impute": "linear imputation of removed pixels, or fills that depend on the image",
     "data": "making the batches of training: gather, remove, crop, flip, normalise",
     "start": "reading data and working out tasks; start and imports of worker processes",
     "other": "building models, checkpoints, reading and writing files, example strips",

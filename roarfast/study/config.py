@@ -106,7 +106,9 @@ class RemovalConfig(_Section):
     """Which pixels count as the top t, and what takes their place."""
 
     rule: Literal["exact", "percentile", "strict"] = "exact"
-    fill: Literal["mean", "zero"] | tuple[Annotated[int, Field(ge=0, le=255)], ...] = "mean"
+    fill: Literal["mean", "zero", "image-mean", "blur", "noise"] | tuple[Annotated[int, Field(ge=0, le=255)], ...] = (
+        "mean"
+    )
     noise: float = Field(0.01, ge=0)
     tolerance: float = Field(1e-5, gt=0, lt=1)
 

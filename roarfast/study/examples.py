@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from roarfast.study.protocols import fill_value
+from roarfast.study.protocols import fill_split, fill_value
 from roarfast.study.selection import apply_codes
 
 if TYPE_CHECKING:
-    from roarfast.study.tasks import Pipeline
+    from roarfast.study.tasks import Clock, Pipeline
 
 
-def collect(p: Pipeline, spec: dict[str, Any]) -> bytes:
+def collect(p: Pipeline, spec: dict[str, Any], clock: Clock) -> bytes:
     """The npz file of an estimator, as bytes.
 
     Arrays: `images` uint8 `[M, H, W, C]`, `labels` `[M]`, `map` float32 `[M, H, W]`, `processed` `[K, M, H, W]`, `mask`
@@ -25,7 +25,8 @@ def collect(p: Pipeline, spec: dict[str, Any]) -> bytes:
     images = p.test.images[rows]
     groups = spec["codes"]
     drops = [d for d in groups[0]["drops"] if all(d in group["drops"] for group in groups)]
-    fill = np.array(fill_value(p))
+    filled, constant = fill_split(p, "test", clock), fill_value(p)
+    fill = np.rint(constant).astype(np.uint8) if constant is not None else filled[rows]  # type: ignore[index]
     plain, processed, masks = None, [], []
     for group in groups:
         selection = p._selection(group, "test", "morf")
@@ -42,7 +43,7 @@ def collect(p: Pipeline, spec: dict[str, Any]) -> bytes:
             masks.append(np.stack([[apply_codes(codes[0], j) for codes, _ in per_image] for j in positions]))
             processed.append(np.stack([maps[0] for _, maps in per_image]))
     mask = np.stack(masks)
-    modified = np.where(mask[..., None], np.rint(fill).astype(np.uint8), images)
+    modified = np.where(mask[..., None], fill, images)
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,

@@ -18,6 +18,8 @@ from roarfast.train.loop import Removal
 if TYPE_CHECKING:
     from roarfast.study.tasks import Clock, Pipeline, Update
 
+_FILL_CHUNK = 1 << 24  # values at a time
+
 Scores = dict[str, float]
 Protocol = Callable[["Pipeline", str, dict[str, Any], "Clock", "Update"], Scores]
 
@@ -29,7 +31,9 @@ def _retrain(keep: bool, impute: bool) -> Protocol:
         sets, j = [], 0
         for split, whole in (("train", p.trainer.whole.train), ("test", p.trainer.whole.test)):
             codes, j = p.codes(spec, split)
-            imputed = impute_split(p, spec, split, codes, j, clock, on_update) if impute else None
+            imputed = (
+                impute_split(p, spec, split, codes, j, clock, on_update) if impute else fill_split(p, split, clock)
+            )
             with clock.stage("data"):
                 sets.append(whole.with_codes(codes, imputed))
         removal = Removal(j, keep, None if impute else fill_value(p))
@@ -43,7 +47,7 @@ def _on_base(impute: bool) -> Protocol:
 
     def run(p: Pipeline, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> Scores:
         codes, j = p.codes(spec, "test")
-        imputed = impute_split(p, spec, "test", codes, j, clock, on_update) if impute else None
+        imputed = impute_split(p, spec, "test", codes, j, clock, on_update) if impute else fill_split(p, "test", clock)
         model = p.base_model(spec["base"])
         data = p.trainer.whole.test.with_codes(codes, imputed)
         with clock.stage("evaluation"):
@@ -73,18 +77,55 @@ def _fit(p: Pipeline, key: str, spec: dict[str, Any], clock: Clock, on_update: U
     return scores
 
 
-def fill_value(p: Pipeline) -> tuple[float, ...]:
-    """What a removed pixel becomes, per channel, in units of 0..255."""
+def fill_value(p: Pipeline) -> tuple[float, ...] | None:
+    """What a removed pixel becomes, per channel, in units of 0..255; None if that depends on the image."""
     fill = p.config.removal.fill
     channels = p.train.image_shape[2]
     if fill == "mean":
         return tuple(255 * m for m in p.train.mean)
     if fill == "zero":
         return (0.0,) * channels
+    if isinstance(fill, str):
+        return None
     values = tuple(float(v) for v in fill)
     if len(values) not in (1, channels):
         raise ValueError(f"removal.fill has {len(values)} values, but the images have {channels} channels")
     return values * channels if len(values) == 1 else values
+
+
+def fill_split(p: Pipeline, split: str, clock: Clock) -> npt.NDArray[np.uint8] | None:
+    """Images `[N, H, W, C]` from which removed pixels are taken, for fills that depend on the image; None for constants.
+
+    None of these fills depends on the mask, so one set serves every cell.
+    """
+    if fill_value(p) is not None:
+        return None
+    if split not in p.fills:
+        with clock.stage("impute"):
+            p.fills[split] = fill_images(p, split)
+    return p.fills[split]
+
+
+def fill_images(p: Pipeline, split: str) -> npt.NDArray[np.uint8]:
+    """Every pixel of every image of a split as it is when removed."""
+    data = p.train if split == "train" else p.test
+    value = {"image-mean": "mean_all"}.get(str(p.config.removal.fill), p.config.removal.fill)
+    n, h, w, c = data.images.shape
+    filled = np.empty((n, h, w, c), np.uint8)
+    step = max(1, _FILL_CHUNK // (h * w * c))
+    for start in range(0, n, step):
+        images = np.ascontiguousarray(data.images[start : start + step])
+        filled[start : start + step] = rf.fill(
+            images,
+            np.ones(images.shape[:3], bool),
+            value,
+            layout="NHWC",
+            noise_mean=255 * float(np.mean(p.train.mean)),
+            noise_std=255 * float(np.mean(p.train.std)),
+            seed=derive_seed(p.config.seed, "fill", split),
+            index=np.arange(start, start + len(images)),
+        )
+    return filled
 
 
 def impute_split(

@@ -61,6 +61,7 @@ class Pipeline:
         self.train, self.test = pipeline.load_data(config.data)
         self.trainer = Trainer(config, self.train, self.test, self.device, folder)
         self._base: tuple[str, nn.Module] | None = None
+        self.fills: dict[str, npt.NDArray[np.uint8]] = {}  # see protocols.fill_split
 
     def run(self, task: dict[str, Any], on_update: Update) -> dict[str, Any]:
         """Does a task; returns its outcome: `scores` of a cell, `info` of shared work, and `seconds` per stage."""
@@ -197,7 +198,7 @@ class Pipeline:
     def _examples(self, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
         from roarfast.study.examples import collect
 
-        content = collect(self, spec)
+        content = collect(self, spec, clock)
         write_atomic(pipeline.example_file(self.folder, spec["estimator"]), content)
         return {}
 
