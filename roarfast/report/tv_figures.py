@@ -10,6 +10,7 @@ from typing import Any
 from roarfast.report import plotting
 from roarfast.report.figures import p_text
 from roarfast.report.grid import BASELINES, Panel, pretty
+from roarfast.report.html import number
 from roarfast.report.plotting import Figure
 from roarfast.report.regression import TV_KINDS, fit_at, points_at
 
@@ -40,7 +41,7 @@ def tv_arrows(panel: Panel, folder: Path) -> Figure | None:
         title = f"{panel.title}: how {filters} moves the smoothness of masks and accuracy ({panel.better} is better)"
         _marker_legend(figure, panel, title)
         for axis, by_rate in zip(axes, paths.values()):
-            own = [point for path in by_rate.values() for _, point in path]
+            own = [point for path in by_rate.values() for point in _along([p for _, p in path])]
             plotting.place_labels(axis, [path[0][1] for path in by_rate.values()], [f"t = {t:g}" for t in by_rate], own)
         note = f"How post-processing moves mask total variation and accuracy; {panel.better} accuracy is better."
         return plotting.finish(figure, folder, f"{panel.slug}-arrows", f"Blur and accuracy: {panel.title}", note)
@@ -63,6 +64,12 @@ def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float
     for k, point in path:
         colour, marker, _ = plotting.K_STYLES[panel.postprocesses.index(k) % len(plotting.K_STYLES)]
         axis.plot(*point, marker=marker, color=colour, markersize=4.5, linestyle="none", zorder=4)
+
+
+def _along(path: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points on the lines of a path, close enough that no label fits between them."""
+    steps = [i / 10 for i in range(11)]
+    return [((1 - s) * x + s * u, (1 - s) * y + s * v) for (x, y), (u, v) in itertools.pairwise(path) for s in steps]
 
 
 def _paths(panel: Panel, estimator: str) -> dict[float, list[tuple[str, tuple[float, float]]]]:
@@ -132,7 +139,7 @@ def _scatter(axis: Any, panel: Panel, kind: str, drop: float) -> None:
             axis.fill_between(
                 grid, line - half, line + half, color=plotting.VERMILION, alpha=0.12, linewidth=0, zorder=1
             )
-        title += f":  R² = {fit.r2:.2f} ({p_text(fit.p)}),  Spearman ρ = {fit.spearman:.2f} ({p_text(fit.spearman_p)})"
+        title += f":  R² = {fit.r2:.2f} ({p_text(fit.p)}),  Spearman ρ = {number(fit.spearman, 2)} ({p_text(fit.spearman_p)})"
     axis.set_title(title, loc="left", fontweight="normal", fontsize=8.5)
 
 
