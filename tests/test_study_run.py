@@ -251,6 +251,15 @@ def test_every_protocol_runs(tmp_path: Path) -> None:
     assert records["road", "morf"].seconds["impute"] > 0
 
 
+def test_a_study_in_this_process_leaves_the_settings_of_torch_alone(tmp_path: Path) -> None:
+    import torch
+
+    config = write_tiny(tmp_path, protocols='["no-retrain"]', estimators='["rand"]', drops="[0.5]")
+    assert Study.from_toml(config, tmp_path / "run").run(workers=1).failed == []
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory
+
+
 def test_init_dry_run_and_only(tmp_path: Path) -> None:
     file = tmp_path / "demo.toml"
     assert command("init", file).exit_code == 0

@@ -21,6 +21,7 @@ from roarfast.study.config import StudyConfig
 from roarfast.study.identity import derive_seed
 from roarfast.study.selection import Selection, select
 from roarfast.study.training import Trainer
+from roarfast.train.runtime import deterministic
 
 Update = Callable[[str], None]
 _MAP_CHUNK = 256
@@ -56,8 +57,6 @@ class Pipeline:
         if self.device.type == "cpu":
             torch.set_num_threads(threads)
             rf.set_num_threads(threads)
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a second write of all memory
         self.train, self.test = pipeline.load_data(config.data)
         self.trainer = Trainer(config, self.train, self.test, self.device, folder)
         self._base: tuple[str, nn.Module] | None = None
@@ -66,7 +65,10 @@ class Pipeline:
     def run(self, task: dict[str, Any], on_update: Update) -> dict[str, Any]:
         """Does a task; returns its outcome: `scores` of a cell, `info` of shared work, and `seconds` per stage."""
         clock = Clock()
-        kind, key, spec = task["kind"], task["key"], task["spec"]
+        with deterministic():  # as inside a training; a study that runs in a user's process leaves the settings alone
+            return self._run(task["kind"], task["key"], task["spec"], clock, on_update)
+
+    def _run(self, kind: str, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
         if kind == "base":
             return self._train_base(key, spec, clock, on_update)
         if kind == "cell":
