@@ -48,7 +48,7 @@ def test_panels_are_in_a_fixed_order_and_split_by_order_of_removal() -> None:
     found = panels(synthetic.study(protocols=reversed(ORDERS), trials=1, estimators=("grad",)))
     assert [p.title for p in found] == [
         "ROAR, cifar10", "KAR, cifar10", "ROAD (most relevant first), cifar10", "ROAD (least relevant first), cifar10",
-        "No retraining, constant fill, cifar10",
+        "No retraining, constant fill (comparison only), cifar10",
     ]  # fmt: skip
     assert found[0].postprocesses == ["plain", "max(3)", "gaussian(1)"]
     assert found[0].estimators == ["grad", "rand", "block"]
