@@ -91,18 +91,23 @@ def set_threads(threads: int) -> None:
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
+REST_SECONDS = 0.01
+
+
 def time_interleaved(
     runs: dict[str, Callable[[], Any]],
     seconds: float = 1.0,
     clock: str = "wall",
     min_repeats: int = 5,
-    max_repeats: int = 200,
+    max_repeats: int = 60,
 ) -> dict[str, float]:
     """Milliseconds per call of each function: the minimum over repeats.
 
     Everybody is warmed up, then all take turns, so that a busy machine slows all of them; a sample of a short call
-    is a loop of at least 2 ms. Whoever has used up `seconds` sits out, but not before `min_repeats` samples
-    (two for what takes longer than a second).
+    is a loop of at least 2 ms. Before a sample comes a rest, in which the threads of the one before stop looking for
+    work (libgomp's do so for milliseconds and would share the cores with the next), and for short calls one that
+    does not count. Whoever has used up `seconds` sits out, but not before `min_repeats` samples (two for what takes
+    longer than a second).
     """
     now = CLOCKS[clock]
     loops, best, used, count = {}, {}, {}, {}
@@ -119,6 +124,9 @@ def time_interleaved(
             if used[name] > seconds and count[name] >= (min_repeats if best[name] < 1.0 else 2):
                 continue
             waiting = False
+            time.sleep(REST_SECONDS)
+            if loops[name] > 1:
+                run()
             start = now()
             for _ in range(loops[name]):
                 run()
