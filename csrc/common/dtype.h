@@ -157,6 +157,8 @@ bool dispatch_any(rf_dtype dtype, F&& f) {
   return dispatch_float(dtype, static_cast<F&&>(f));
 }
 
+constexpr bool is_dtype(rf_dtype dtype) { return dtype >= RF_FLOAT16 && dtype <= RF_BOOL; }
+
 constexpr int64_t dtype_bytes(rf_dtype dtype) {
   return dtype == RF_FLOAT64                       ? 8
          : dtype == RF_FLOAT32                     ? 4

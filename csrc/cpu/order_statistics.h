@@ -17,6 +17,7 @@
 #include <immintrin.h>
 #endif
 
+#include "cpu/arena.h"
 #include "cpu/select_values.h"
 
 namespace rf {
@@ -35,48 +36,87 @@ inline uint64_t order_key(double v) {
   return u ^ (static_cast<uint64_t>(static_cast<int64_t>(u) >> 63) | 0x8000000000000000ull);
 }
 
+template <typename V>
+struct RowRange {
+  V low, high;
+  bool has_nan;
+};
+
+// Whether there is a NaN, and if asked for the smallest and largest value. Written with vector
+// types, since GCC reduces floats lane by lane only where it is told to.
+template <bool with_ends, typename V>
+RowRange<V> row_range(const V* x, int64_t n) {
+  constexpr int kLanes = 32 / sizeof(V), kVectors = 2;
+  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
+  Vector low[kVectors], high[kVectors];
+  for (int k = 0; k < kVectors; ++k) low[k] = high[k] = Vector{} + x[0];
+  auto nan = low[0] != low[0];
+  int64_t i = 0;
+  for (; i + kLanes * kVectors <= n; i += kLanes * kVectors) {
+    for (int k = 0; k < kVectors; ++k) {
+      const Vector v = *reinterpret_cast<const Vector*>(x + i + kLanes * k);
+      if constexpr (with_ends) {
+        low[k] = v < low[k] ? v : low[k];
+        high[k] = v > high[k] ? v : high[k];
+      }
+      nan |= v != v;
+    }
+  }
+  RowRange<V> r{x[0], x[0], false};
+  const auto include = [&r](V a, V b) {
+    r.low = std::min(r.low, a);
+    r.high = std::max(r.high, b);
+  };
+  for (int l = 0; l < kLanes; ++l) {
+    for (int k = 0; k < kVectors; ++k) include(low[k][l], high[k][l]);
+    r.has_nan |= nan[l] != 0;
+  }
+  for (; i < n; ++i) {
+    include(x[i], x[i]);
+    r.has_nan |= x[i] != x[i];
+  }
+  return r;
+}
+
+// How many of x[0..n) are smaller than and equal to the pivot.
+template <typename V>
+void count_below(const V* x, int64_t n, V pivot, int64_t* smaller, int64_t* equal) {
+  constexpr int64_t kBlock = 1 << 20;  // so that 32-bit counters, which vectorise, cannot overflow
+  *smaller = *equal = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    int32_t s = 0, e = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      s += x[i] < pivot;
+      e += x[i] == pivot;
+    }
+    *smaller += s;
+    *equal += e;
+  }
+}
+
 // Selects several ranks of a row. All memory comes from outside; see scratch_bytes.
 template <typename V>
 class RowSelector {
  public:
   static constexpr int kMaxBuckets = 1024, kCopies = 4;
   static constexpr int kBlockBuckets = 16;
-  static constexpr int64_t kSmall = 64;  // below this, sorting is cheaper than counting
-
-  static int64_t scratch_bytes(int64_t n, int64_t max_ranks) {
-    return 64 * 6 + kCopies * kMaxBuckets * 4 + kMaxBuckets * 2 + aligned(n * 2) +
-           2 * aligned(n * sizeof(V)) + aligned(max_ranks * sizeof(Wanted));
-  }
-
-  RowSelector(void* scratch, int64_t n, int64_t max_ranks) {
-    unsigned char* p = static_cast<unsigned char*>(scratch);
-    const auto take = [&p](int64_t bytes) {
-      unsigned char* start = p;
-      p += aligned(bytes);
-      return start;
-    };
-    histogram_ = reinterpret_cast<uint32_t*>(take(kCopies * kMaxBuckets * 4));
-    slot_ = reinterpret_cast<int16_t*>(take(kMaxBuckets * 2));
-    ids_ = reinterpret_cast<uint16_t*>(take(n * 2));
-    collected_ = reinterpret_cast<V*>(take(n * sizeof(V)));
-    work_ = reinterpret_cast<V*>(take(n * sizeof(V)));
-    wanted_ = reinterpret_cast<Wanted*>(take(max_ranks * sizeof(Wanted)));
+  RowSelector(Arena& arena, int64_t n, int64_t max_ranks) {
+    histogram_ = arena.take<uint32_t>(kCopies * kMaxBuckets);
+    slot_ = arena.take<int16_t>(kMaxBuckets);
+    ids_ = arena.take<uint16_t>(n);
+    collected_ = arena.take<V>(n + kCompressSlack);
+    work_ = arena.take<V>(n + kCompressSlack);
+    spare_ = arena.take<V>(n + kCompressSlack);
+    wanted_ = arena.take<Wanted>(max_ranks);
   }
 
   // out[r] for the ascending ranks[r] of x[0..n), which has no NaN and the given range.
   void select(const V* x, int64_t n, const RowRange<V>& range, const int64_t* ranks, int count,
               OrderStatistic<V>* out) {
+    if (count <= 2) return select_few(x, n, ranks, count, out);
     if (range.low == range.high) {
       for (int r = 0; r < count; ++r) out[r] = {range.low, 0, n};
-      return;
-    }
-    if (n <= kSmall) {
-      std::memcpy(work_, x, n * sizeof(V));
-      std::sort(work_, work_ + n);
-      for (int r = 0; r < count; ++r) {
-        const auto equal = std::equal_range(work_, work_ + n, work_[ranks[r]]);
-        out[r] = {work_[ranks[r]], equal.first - work_, equal.second - equal.first};
-      }
       return;
     }
     buckets_ = n >= 8192 ? kMaxBuckets : count > 4 ? 512 : 256;
@@ -93,10 +133,7 @@ class RowSelector {
         out[r] = out[r - 1];  // one more rank within the same ties
         continue;
       }
-      const bool last_use = r + 1 == last || wanted_[r - first + 1].start != b.start;
-      V* values = collected_ + b.start;
-      if (!last_use) values = static_cast<V*>(std::memcpy(work_, values, b.size * sizeof(V)));
-      out[r] = select_in_place(values, b.size, ranks[r] - b.before);
+      out[r] = select_rank(collected_ + b.start, b.size, ranks[r] - b.before, work_, spare_);
       out[r].smaller += b.before;
     }
   }
@@ -108,7 +145,15 @@ class RowSelector {
     int bucket;
   };
 
-  static int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
+  // One or two ranks, which are neighbours if they are the ends of an interpolation.
+  void select_few(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
+    if (count == 0) return;
+    const bool neighbours = count == 2 && ranks[1] - ranks[0] == 1;
+    out[0] = select_rank(x, n, ranks[0], collected_, work_, false, neighbours ? out + 1 : nullptr);
+    if (count == 2 && !neighbours) {
+      out[1] = ranks[1] == ranks[0] ? out[0] : select_rank(x, n, ranks[1], collected_, work_);
+    }
+  }
 
   // Maps with one very common value (ReLU: zeros) have most ranks within its ties, where counting
   // smaller and equal values is all it takes. Settles those ranks if they are the first or the
@@ -287,7 +332,7 @@ class RowSelector {
   uint32_t* histogram_;  // [kCopies, buckets_]
   int16_t* slot_;        // [buckets_] which wanted bucket this is, -1 for none
   uint16_t* ids_;        // [n] the bucket of each value
-  V *collected_, *work_;
+  V *collected_, *work_, *spare_;
   Wanted* wanted_;
   int buckets_ = 0, count_ = 0;
 };

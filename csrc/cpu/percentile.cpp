@@ -1,24 +1,25 @@
 // Percentiles with NumPy's linear interpolation: all q from one selection per row.
 #include <algorithm>
 
-#include "common/parallel.h"
 #include "common/status.h"
 #include "cpu/row_removal.h"
 
 namespace {
 
 // The ranks every row needs, ascending and without repeats, and where to find those of each q.
-template <typename T>
 struct PercentilePlan {
   rf::Interpolation q[RF_MAX_RATES];
   int64_t ranks[2 * RF_MAX_RATES];
   int below[RF_MAX_RATES], above[RF_MAX_RATES];
   int rank_count = 0, count;
 
-  PercentilePlan(const double* percentiles, int64_t nq, int64_t f, bool wide)
+  PercentilePlan(rf_dtype dtype, const double* percentiles, int64_t nq, int64_t f, bool wide)
       : count(static_cast<int>(nq)) {
     for (int j = 0; j < count; ++j) {
-      q[j] = rf::plan_percentile<T>(percentiles[j], f, wide);
+      rf::dispatch_any(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        q[j] = rf::plan_percentile<T>(percentiles[j], f, wide);
+      });
       ranks[rank_count++] = q[j].below;
       ranks[rank_count++] = q[j].above;
     }
@@ -31,6 +32,21 @@ struct PercentilePlan {
   }
 };
 
+// out[j]: the value of q[j], in T or, wide, in double.
+template <typename T, typename V>
+void interpolate(const PercentilePlan& plan, const rf::OrderStatistic<V>* at, T* out) {
+  for (int j = 0; j < plan.count; ++j) {
+    const V a = at[plan.below[j]].value, b = at[plan.above[j]].value;
+    out[j] = rf::store<T>(static_cast<V>(rf::lerp<T, false>(a, b, plan.q[j])));
+  }
+}
+template <typename T, typename V>
+void interpolate_wide(const PercentilePlan& plan, const rf::OrderStatistic<V>* at, double* out) {
+  for (int j = 0; j < plan.count; ++j) {
+    out[j] = rf::lerp<T, true>(at[plan.below[j]].value, at[plan.above[j]].value, plan.q[j]);
+  }
+}
+
 }  // namespace
 
 extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype,
@@ -39,39 +55,25 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
   if (const rf_status bad = rf::check_percentile(f, q, nq)) return bad;
   if (out_dtype != dtype && out_dtype != RF_FLOAT64)
     return rf::fail_dtype("percentile (out)", out_dtype);
-  const bool known = rf::dispatch_any(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using V = rf::compute_t<T>;
-    const bool wide = out_dtype == RF_FLOAT64;
-    const PercentilePlan<T> plan(q, nq, f, wide);
-    const int64_t scratch = rf::RowRemoval<T>::scratch_bytes(f, nq);
-    rf::parallel_for(n, rf::row_grain(f), [&](int64_t begin, int64_t end, int thread) {
-      rf::RowRemoval<T> row(static_cast<unsigned char*>(workspace) + thread * scratch, f, nq);
-      rf::OrderStatistic<V> at[2 * RF_MAX_RATES];
-      for (int64_t i = begin; i < end; ++i) {
-        const bool nan = row.load_row(static_cast<const T*>(in) + i * f);
-        if (nan_flags) nan_flags[i] = nan;
-        row.select(plan.ranks, plan.rank_count, at);
-        for (int j = 0; j < plan.count; ++j) {
-          const V a = at[plan.below[j]].value, b = at[plan.above[j]].value;
-          if (wide) {
-            static_cast<double*>(out)[i * nq + j] = rf::lerp<T, true>(a, b, plan.q[j]);
-          } else {
-            static_cast<T*>(out)[i * nq + j] =
-                rf::store<T>(static_cast<V>(rf::lerp<T, false>(a, b, plan.q[j])));
-          }
-        }
+  if (!rf::is_dtype(dtype)) return rf::fail_dtype("percentile", dtype);
+  const rf::SelectedRows rows(dtype, n, f, nq);
+  const bool wide = out_dtype == RF_FLOAT64;
+  const PercentilePlan plan(dtype, q, nq, f, wide);
+  rows.for_each(in, nan_flags, workspace, [&](auto& row, int64_t i, void*) {
+    using V = typename std::decay_t<decltype(row)>::value_type;
+    rf::OrderStatistic<V> at[2 * RF_MAX_RATES];
+    row.select(plan.ranks, plan.rank_count, at);
+    rf::dispatch_any(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_same_v<rf::compute_t<T>, V>) {
+        wide ? interpolate_wide<T>(plan, at, static_cast<double*>(out) + i * nq)
+             : interpolate<T>(plan, at, static_cast<T*>(out) + i * nq);
       }
     });
   });
-  return known ? RF_OK : rf::fail_dtype("percentile", dtype);
+  return RF_OK;
 }
 
 extern "C" int64_t rf_percentile_workspace_bytes(rf_dtype dtype, int64_t n, int64_t f, int64_t nq) {
-  int64_t bytes = 0;
-  rf::dispatch_any(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    bytes = rf::RowRemoval<T>::scratch_bytes(f, nq) * rf::plan_threads(n, rf::row_grain(f));
-  });
-  return bytes;
+  return rf::SelectedRows(dtype, n, f, nq).workspace_bytes();
 }

@@ -1,19 +1,14 @@
 // removal_mask and fill fused: the mask of one image lives in the thread's scratch only.
-#include "common/parallel.h"
-#include "cpu/fill_row.h"
-#include "cpu/row_mask.h"
+#include "cpu/fill_image.h"
+#include "cpu/row_removal.h"
 
 namespace {
 
-int64_t mask_bytes(int64_t f) { return (f + 63) & ~int64_t{63}; }
-
-// Calls f(type_tag<X>, type_tag<A>) for the dtypes of images and maps.
-template <typename F>
-bool dispatch_both(rf_dtype x, rf_dtype a, const F& f) {
-  bool known = false;
-  rf::dispatch_any(
-      x, [&](auto image) { known = rf::dispatch_any(a, [&](auto map) { f(image, map); }); });
-  return known;
+rf::SelectedRows map_rows(rf_dtype dtype, const rf::ImageLayout& layout) {
+  rf::SelectedRows rows(dtype, layout.n, layout.mask_size(), 1);
+  rows.grain = rf::row_grain(layout.features());
+  rows.extra = (rows.f + 63) & ~int64_t{63};  // the mask
+  return rows;
 }
 
 }  // namespace
@@ -28,42 +23,25 @@ extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtyp
   const rf::ImageLayout layout{n, c, p, channels_last != 0, per_feature != 0};
   const rf::FillSpec spec{kind,      values,    values_per_image != 0, other, noise_mean,
                           noise_std, noise_seed};
-  const int64_t f = layout.mask_size(), features = layout.features();
+  const rf::SelectedRows rows = map_rows(in_dtype, layout);
   if (const rf_status bad = rf::check_fill(layout, spec)) return bad;
-  if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
-  if (n == 0 || features == 0) return RF_OK;
-  const bool known = dispatch_both(dtype, in_dtype, [&](auto image, auto map) {
-    using X = typename decltype(image)::type;
-    using A = typename decltype(map)::type;
-    const rf::RemovalPlan<A> plan(rule, order, f, &drop, 1);
-    const int64_t scratch = rf::RowRemoval<A>::scratch_bytes(f, 1) + mask_bytes(f);
-    rf::parallel_for(n, rf::row_grain(features), [&](int64_t begin, int64_t end, int thread) {
-      unsigned char* mine = static_cast<unsigned char*>(workspace) + thread * scratch;
-      rf::RowRemoval<A> row(mine + mask_bytes(f), f, 1);
-      rf::ImageFiller<X> filler(layout, spec);
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t sample = index ? index[i] : i;
-        const bool nan = row.load_row(static_cast<const A*>(in) + i * f);
-        if (nan_flags) nan_flags[i] = nan;
-        rf::mask_row(row, plan, keep != 0, seed, sample, mine);
-        filler.fill(i, sample, static_cast<const X*>(x) + i * features, mine,
-                    static_cast<X*>(out) + i * features);
-      }
-    });
+  if (const rf_status bad = rf::check_selection(rows.f, &drop, 1)) return bad;
+  if (!rf::is_dtype(dtype) || !rf::is_dtype(in_dtype)) {
+    return rf::fail(RF_UNSUPPORTED_DTYPE, "remove has no kernel for dtype codes %d, %d", dtype,
+                    in_dtype);
+  }
+  if (n == 0 || layout.features() == 0) return RF_OK;
+  const rf::RemovalPlan plan(in_dtype, rule, order, rows.f, &drop, 1);
+  rows.for_each(in, nan_flags, workspace, [&](auto& row, int64_t i, uint8_t* mask) {
+    const int64_t sample = index ? index[i] : i;
+    row.write_mask(plan, keep != 0, seed, sample, mask);
+    rf::FillScratch scratch;
+    rf::fill_image(dtype, layout, spec, i, sample, x, mask, out, scratch);
   });
-  return known ? RF_OK
-               : rf::fail(RF_UNSUPPORTED_DTYPE, "remove has no kernel for dtype codes %d, %d",
-                          dtype, in_dtype);
+  return RF_OK;
 }
 
 extern "C" int64_t rf_remove_workspace_bytes(rf_dtype in_dtype, int64_t n, int64_t c, int64_t p,
                                              int per_feature) {
-  const int64_t f = per_feature ? c * p : p;
-  int64_t bytes = 0;
-  rf::dispatch_any(in_dtype, [&](auto tag) {
-    using A = typename decltype(tag)::type;
-    bytes = (rf::RowRemoval<A>::scratch_bytes(f, 1) + mask_bytes(f)) *
-            rf::plan_threads(n, rf::row_grain(c * p));
-  });
-  return bytes;
+  return map_rows(in_dtype, {n, c, p, false, per_feature != 0}).workspace_bytes();
 }

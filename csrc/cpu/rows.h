@@ -1,4 +1,4 @@
-// What the separable CPU filters share: scratch memory, cutting a batch into bands of rows, and
+// What the separable CPU filters share: cutting a batch into bands of rows, and
 // rows with a border around them.
 #pragma once
 
@@ -9,33 +9,13 @@
 #include "common/border.h"
 #include "common/dtype.h"
 #include "common/parallel.h"
+#include "cpu/arena.h"
 #include "cpu/simd.h"
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
 namespace rf {
-
-// Hands out cache-line-aligned pieces of a workspace. With a null base it only counts, so the same
-// layout code answers how many bytes are needed.
-class Arena {
- public:
-  explicit Arena(void* base) : base_(reinterpret_cast<uintptr_t>(base)), at_(base_) {}
-  template <typename T>
-  T* take(int64_t count) {
-    at_ = (at_ + kLine - 1) / kLine * kLine;
-    T* piece = reinterpret_cast<T*>(at_);
-    at_ += static_cast<uintptr_t>(count) * sizeof(T);
-    return piece;
-  }
-  int64_t bytes() const {
-    return static_cast<int64_t>(at_ - base_) + kLine;
-  }  // the base may be unaligned
-
- private:
-  static constexpr int64_t kLine = 64;
-  uintptr_t base_, at_;
-};
 
 // Work items of a filter: bands of `rows` rows. A band and its halo should stay in a 512 KB L2
 // cache, and be much taller than the halo, whose rows are fetched again by the next band.

@@ -1,11 +1,13 @@
-// Pieces of selection: the range of a row, counting below a pivot, and the value at a rank of a few
-// values.
+// Order statistics by narrowing: a sample says between which two values the wanted rank must lie,
+// one pass keeps the values between them, and so on until few are left.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
+
+#include "cpu/compress.h"
 
 namespace rf {
 
@@ -17,123 +19,219 @@ struct OrderStatistic {
 };
 
 template <typename V>
-struct RowRange {
-  V low, high;
-  bool has_nan;
+constexpr V kLowest = std::is_floating_point_v<V> ? -std::numeric_limits<V>::infinity()
+                                                  : std::numeric_limits<V>::lowest();
+template <typename V>
+constexpr V kHighest = std::is_floating_point_v<V> ? std::numeric_limits<V>::infinity()
+                                                   : std::numeric_limits<V>::max();
+
+// Up to kFew values, each with the number of smaller ones: all are compared with all, in vectors.
+template <typename V>
+class FewValues {
+ public:
+  static constexpr int kFew = 32;
+
+  FewValues(const V* x, int64_t n) : padding_(kFew - static_cast<int>(n)) {
+    alignas(32) V padded[kFew];
+    for (int i = 0; i < kFew; ++i) padded[i] = i < n ? x[i] : kHighest<V>;
+    for (int k = 0; k < kVectors; ++k) {
+      values_[k] = load_as<Values>(padded + k * kLanes);
+      smaller_[k] = Counts{};
+    }
+    for (int i = 0; i < n; ++i) {
+      const Values v = Values{} + padded[i];
+      for (int k = 0; k < kVectors; ++k) smaller_[k] -= v < values_[k];
+    }
+  }
+
+  // The largest value with at most `rank` smaller ones. The padding does no harm: it is chosen only
+  // where the true value equals it.
+  V value_at(int64_t rank) const {
+    const Counts limit = Counts{} + static_cast<Count>(rank);
+    const Values lowest = Values{} + kLowest<V>;
+    Values best = lowest;
+    for (int k = 0; k < kVectors; ++k) {
+      const Values v = smaller_[k] <= limit ? values_[k] : lowest;
+      best = max_of(v, best);
+    }
+    V largest = best[0];
+    for (int lane = 1; lane < kLanes; ++lane) largest = max_of<V>(best[lane], largest);
+    return largest;
+  }
+
+  OrderStatistic<V> at(int64_t rank) const {
+    const V value = value_at(rank);
+    const Values v = Values{} + value;
+    Counts smaller{}, equal{};
+    for (int k = 0; k < kVectors; ++k) {
+      smaller -= values_[k] < v;
+      equal -= values_[k] == v;
+    }
+    OrderStatistic<V> s{value, 0, value == kHighest<V> ? -padding_ : 0};
+    for (int lane = 0; lane < kLanes; ++lane) {
+      s.smaller += smaller[lane];
+      s.equal += equal[lane];
+    }
+    return s;
+  }
+
+ private:
+  static constexpr int kLanes = 32 / sizeof(V), kVectors = kFew / kLanes;
+  typedef V Values __attribute__((vector_size(32)));
+  typedef decltype(Values{} < Values{}) Counts;
+  using Count = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
+
+  Values values_[kVectors];
+  Counts smaller_[kVectors];
+  int padding_;
 };
 
-// Smallest and largest value; a NaN is noticed. Written with vector types, since GCC reduces floats
-// lane by lane only where it is told to.
+// x[0..count) spread over x[0..n) by the golden ratio: even, and in step with no image width.
 template <typename V>
-RowRange<V> row_range(const V* x, int64_t n) {
-  constexpr int kLanes = 32 / sizeof(V), kVectors = 2;
-  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
-  Vector low[kVectors], high[kVectors];
-  for (int k = 0; k < kVectors; ++k) low[k] = high[k] = Vector{} + x[0];
-  auto nan = low[0] != low[0];
-  int64_t i = 0;
-  for (; i + kLanes * kVectors <= n; i += kLanes * kVectors) {
-    for (int k = 0; k < kVectors; ++k) {
-      const Vector v = *reinterpret_cast<const Vector*>(x + i + kLanes * k);
-      low[k] = v < low[k] ? v : low[k];
-      high[k] = v > high[k] ? v : high[k];
-      nan |= v != v;
-    }
-  }
-  RowRange<V> r{x[0], x[0], false};
-  const auto include = [&r](V a, V b) {
-    r.low = std::min(r.low, a);
-    r.high = std::max(r.high, b);
-  };
-  for (int l = 0; l < kLanes; ++l) {
-    for (int k = 0; k < kVectors; ++k) include(low[k][l], high[k][l]);
-    r.has_nan |= nan[l] != 0;
-  }
-  for (; i < n; ++i) {
-    include(x[i], x[i]);
-    r.has_nan |= x[i] != x[i];
-  }
-  return r;
-}
-
-// How many of x[0..n) are smaller than and equal to the pivot.
-template <typename V>
-void count_below(const V* x, int64_t n, V pivot, int64_t* smaller, int64_t* equal) {
-  constexpr int64_t kBlock = 1 << 20;  // so that 32-bit counters, which vectorise, cannot overflow
-  *smaller = *equal = 0;
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    int32_t s = 0, e = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      s += x[i] < pivot;
-      e += x[i] == pivot;
-    }
-    *smaller += s;
-    *equal += e;
+void take_sample(const V* x, int64_t n, int count, V* sample) {
+  for (int s = 0; s < count; ++s) {
+    const uint64_t fraction = static_cast<uint32_t>(s) * 0x9E3779B1u + 0x4F1BBCDDu;
+    sample[s] = x[((fraction & 0xffffffffu) * static_cast<uint64_t>(n)) >> 32];
   }
 }
 
-constexpr int64_t kFew = 32;
-
-// The value at `rank` among at most kFew: try one after the other, each compared with all at once.
-// NaN compares false with everything, so it pads.
+// The next value that V can represent, up and down.
 template <typename V>
-OrderStatistic<V> select_few(V* x, int64_t n, int64_t rank) {
-  if constexpr (std::is_floating_point_v<V>) {
-    V padded[kFew];
-    for (int64_t l = 0; l < kFew; ++l)
-      padded[l] = l < n ? x[l] : std::numeric_limits<V>::quiet_NaN();
-    for (int64_t i = 0; i < n; ++i) {
-      const V v = x[i];
-      int32_t smaller = 0, equal = 0;
-      for (int64_t l = 0; l < kFew; ++l) {
-        smaller += padded[l] < v;
-        equal += padded[l] == v;
+V step_up(V v) {
+  if constexpr (std::is_floating_point_v<V>) return std::nextafter(v, kHighest<V>);
+  return v + 1;
+}
+template <typename V>
+V step_down(V v) {
+  if constexpr (std::is_floating_point_v<V>) return std::nextafter(v, kLowest<V>);
+  return v - 1;
+}
+
+// The smallest value above s.value, of which x[0..n) must have one.
+template <typename V>
+OrderStatistic<V> next_above(const V* x, int64_t n, const OrderStatistic<V>& s) {
+  V next = kHighest<V>;
+  for (int64_t i = 0; i < n; ++i) next = x[i] > s.value && x[i] < next ? x[i] : next;
+  int64_t equal = 0;
+  for (int64_t i = 0; i < n; ++i) equal += x[i] == next;
+  return {next, s.smaller + s.equal, equal};
+}
+
+// All values of interest are in [low, high].
+template <typename V>
+struct Interval {
+  V low, high;
+};
+
+template <typename V>
+bool is_finite(const Interval<V>& range) {
+  if constexpr (std::is_floating_point_v<V>) return std::isfinite(range.high - range.low);
+  return true;
+}
+
+template <typename V>
+OrderStatistic<V> select_rank(const V* x, int64_t n, int64_t rank, V* buffer, V* other_buffer,
+                              bool uniform = false, OrderStatistic<V>* next = nullptr);
+
+// Between which two ranks of `size` values of a sample the value at `rank` of n values lies: a
+// binomial deviation of ranks, times how sure we want to be. Missing costs another pass, a wide
+// interval more values to look at in the next one.
+struct SampleRanks {
+  int64_t low, high;
+
+  SampleRanks(int64_t rank, int64_t n, int size, double deviations) {
+    const double p = (static_cast<double>(rank) + 0.5) / static_cast<double>(n);
+    const double middle = p * size - 0.5;
+    const double margin = deviations * std::sqrt(p * (1.0 - p) * size) + 0.5;
+    low = std::max<int64_t>(0, static_cast<int64_t>(middle - margin));
+    high = std::min<int64_t>(size - 1, static_cast<int64_t>(middle + margin + 1.0));
+  }
+};
+
+// Where the value at `rank` of x[0..n) probably is, by a sample; with `single`, one value near it.
+template <typename V>
+Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
+  constexpr int kFew = FewValues<V>::kFew, kMany = 1024;
+  if (n <= 8 * kMany || single) {
+    V sample[kFew];
+    take_sample(x, n, kFew, sample);
+    const FewValues<V> few(sample, kFew);
+    if (single) {
+      const V value = few.value_at(rank * kFew / n);
+      return {value, value};
+    }
+    const SampleRanks ranks(rank, n, kFew, 1.5);
+    return {few.value_at(ranks.low), few.value_at(ranks.high)};
+  }
+  V sample[kMany], buffers[2][kMany + kCompressSlack];
+  take_sample(x, n, kMany, sample);
+  const SampleRanks ranks(rank, n, kMany, 3.0);
+  return {select_rank(sample, kMany, ranks.low, buffers[0], buffers[1]).value,
+          select_rank(sample, kMany, ranks.high, buffers[0], buffers[1]).value};
+}
+
+// The same for values that are spread about evenly over an interval, as those that a first guess
+// left over are.
+template <typename V>
+Interval<V> guess_by_value(const Interval<V>& range, int64_t n, int64_t rank) {
+  const double size = static_cast<double>(n), low = static_cast<double>(range.low),
+               span = static_cast<double>(range.high) - low;
+  const double p = (static_cast<double>(rank) + 0.5) / size;
+  const double margin = 1.5 * std::sqrt(p * (1.0 - p) / size) + 2.0 / size + 0.03;
+  return {p > margin ? static_cast<V>(low + span * (p - margin)) : range.low,
+          p + margin < 1.0 ? static_cast<V>(low + span * (p + margin)) : range.high};
+}
+
+// The value at `rank` of x[0..n), and with `next` also that at rank + 1. The buffers have room for
+// n + kCompressSlack values. `uniform`: x is spread evenly over all of V.
+template <typename V>
+OrderStatistic<V> select_rank(const V* x, int64_t n, int64_t rank, V* buffer, V* other_buffer,
+                              bool uniform, OrderStatistic<V>* next) {
+  const V* const row = x;
+  const int64_t row_size = n, row_rank = rank;
+  int64_t skipped = 0;  // values known to be smaller than all of x
+  Interval<V> range{kLowest<V>, kHighest<V>};
+  enum { kSample, kSingle, kValue } guess = uniform ? kValue : kSample;
+  OrderStatistic<V> found{};
+  for (;;) {
+    if (n <= FewValues<V>::kFew) {
+      const FewValues<V> few(x, n);
+      found = few.at(rank);
+      found.smaller += skipped;
+      if (next && rank + 1 < n) {
+        *next = few.at(rank + 1);
+        next->smaller += skipped;
+        return found;
       }
-      if (rank >= smaller && rank < smaller + equal) return {v, smaller, equal};
+      break;
     }
-  }
-  std::sort(x, x + n);
-  const auto equal = std::equal_range(x, x + n, x[rank]);
-  return {x[rank], equal.first - x, equal.second - equal.first};
-}
-
-// The value at `rank` among x[0..n), in which x is overwritten: quickselect with three-way
-// counting, so that constant and heavily tied data end after one round.
-template <typename V>
-OrderStatistic<V> select_in_place(V* x, int64_t n, int64_t rank) {
-  int64_t skipped = 0;
-  while (n > kFew) {
-    // The pivot is the sample's value at the same relative rank: it ends close to the wanted one.
-    constexpr int kSample = 15;
-    V sample[kSample];
-    for (int s = 0; s < kSample; ++s) sample[s] = x[(n - 1) * s / (kSample - 1)];
-    for (int i = 1; i < kSample; ++i) {
-      const V v = sample[i];
-      int j = i;
-      for (; j > 0 && v < sample[j - 1]; --j) sample[j] = sample[j - 1];
-      sample[j] = v;
+    Interval<V> in = guess == kValue ? guess_by_value(range, n, rank)
+                                     : guess_by_sample(x, n, rank, guess == kSingle);
+    int64_t below, kept = keep_between(x, n, in.low, in.high, buffer, &below);
+    if (rank < below || rank >= below + kept) {  // a wrong guess: take that side whole
+      in = rank < below ? Interval<V>{range.low, step_down(in.low)}
+                        : Interval<V>{step_up(in.high), range.high};
+      kept = keep_between(x, n, in.low, in.high, buffer, &below);
     }
-    const V pivot = sample[rank * kSample / n];
-    int64_t smaller, equal;
-    count_below(x, n, pivot, &smaller, &equal);
-    if (rank >= smaller && rank < smaller + equal) return {pivot, skipped + smaller, equal};
-    const bool below = rank < smaller;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const V v = x[i];
-      x[kept] = v;
-      kept += below ? v < pivot : pivot < v;
+    range = in;
+    if (range.low == range.high) {
+      found = {range.low, skipped + below, kept};
+      break;
     }
-    if (!below) {
-      skipped += smaller + equal;
-      rank -= smaller + equal;
-    }
+    // Ties crowd in a small part of an interval, and may be most of a sample.
+    const bool slow = kept > n - n / 4;
+    guess = slow ? (guess == kValue ? kSample : kSingle) : is_finite(range) ? kValue : kSample;
+    skipped += below;
+    rank -= below;
     n = kept;
+    x = buffer;
+    std::swap(buffer, other_buffer);
   }
-  OrderStatistic<V> r = select_few(x, n, rank);
-  r.smaller += skipped;
-  return r;
+  if (!next) return found;
+  // Rare: the interval ends just here.
+  const bool tied = row_rank + 1 < found.smaller + found.equal;
+  *next = tied ? found : next_above(row, row_size, found);
+  return found;
 }
 
 }  // namespace rf

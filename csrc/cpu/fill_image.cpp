@@ -1,26 +1,31 @@
 // Fills the removed features of one image: stretches of replacements are made ready, then blended
 // in by the mask.
-#pragma once
+#include "cpu/fill_image.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "common/fill.h"
-
 namespace rf {
+
+namespace {
 
 template <typename T>
 class ImageFiller {
  public:
-  ImageFiller(const ImageLayout& layout, const FillSpec& spec) : layout_(layout), spec_(spec) {}
+  ImageFiller(const ImageLayout& layout, const FillSpec& spec, FillScratch& scratch)
+      : layout_(layout),
+        spec_(spec),
+        replacement_(reinterpret_cast<T*>(scratch.replacement)),
+        expanded_(scratch.expanded) {}
 
   // x, out: one image. mask: its p bytes, or c * p if per feature. `image` picks per-image values,
   // `sample` seeds.
   void fill(int64_t image, int64_t sample, const T* x, const uint8_t* mask, T* out) {
     image_ = image;
     sample_ = sample;
+    // Noise is drawn only where it is needed, but all is read.
+    if (spec_.kind == RF_FILL_NOISE) std::fill_n(replacement_, kChunk, T{});
     other_ =
         spec_.other ? static_cast<const T*>(spec_.other) + image * layout_.features() : nullptr;
     layout_.channels_last&& layout_.c > 1 ? fill_interleaved(x, mask, out)
@@ -28,7 +33,7 @@ class ImageFiller {
   }
 
  private:
-  static constexpr int64_t kChunk = 2048;
+  static constexpr int64_t kChunk = FillScratch::kChunk;
 
   // As integers, since GCC does not turn a choice between bytes into a blend. Not inlined, to be
   // vectorised alone.
@@ -181,12 +186,26 @@ class ImageFiller {
     }
   }
 
-  const ImageLayout layout_;
-  const FillSpec spec_;
+  const ImageLayout& layout_;
+  const FillSpec& spec_;
   int64_t image_ = 0, sample_ = 0;
   const T* other_ = nullptr;
-  T replacement_[kChunk] = {};
-  uint8_t expanded_[kChunk];
+  T* const replacement_;
+  uint8_t* const expanded_;
 };
+
+}  // namespace
+
+void fill_image(rf_dtype dtype, const ImageLayout& layout, const FillSpec& spec, int64_t image,
+                int64_t sample, const void* x, const uint8_t* mask, void* out,
+                FillScratch& scratch) {
+  const int64_t offset = image * layout.features();
+  dispatch_any(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    ImageFiller<T>(layout, spec, scratch)
+        .fill(image, sample, static_cast<const T*>(x) + offset, mask,
+              static_cast<T*>(out) + offset);
+  });
+}
 
 }  // namespace rf

@@ -1,0 +1,84 @@
+// Loops that turn bounds into masks and codes. Not inlined: GCC vectorises them reliably only where
+// it sees nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace rf {
+
+template <bool morf, typename V>
+__attribute__((noinline)) void compare_row(const V* x, int64_t f, V edge, uint8_t flip,
+                                           uint8_t* mask) {
+  for (int64_t i = 0; i < f; ++i)
+    mask[i] = static_cast<uint8_t>(morf ? x[i] >= edge : x[i] <= edge) ^ flip;
+}
+
+template <bool morf, typename V>
+__attribute__((noinline)) void compare_row_and_hash(const V* x, const uint32_t* hashes, int64_t f,
+                                                    V edge, uint32_t hash, uint8_t flip,
+                                                    uint8_t* mask) {
+  for (int64_t i = 0; i < f; ++i) {
+    const bool beyond = morf ? x[i] > edge : x[i] < edge;
+    const bool chosen = morf ? hashes[i] >= hash : hashes[i] <= hash;
+    mask[i] = static_cast<uint8_t>(beyond | ((x[i] == edge) & chosen)) ^ flip;
+  }
+}
+
+// codes[i]: how many bounds leave x[i] alone. Vectors of values against one bound at a time, the
+// counts in registers.
+template <bool morf, typename V>
+__attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edges, int count,
+                                            uint8_t* codes) {
+  constexpr int kLanes = 32 / sizeof(V), kVectors = 4, kStep = kLanes * kVectors;
+  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
+  using Lane = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
+  typedef Lane Mask __attribute__((vector_size(32)));
+  int64_t i = 0;
+  for (; i + kStep <= f; i += kStep) {
+    Vector v[kVectors];
+    Mask removed[kVectors];
+    for (int k = 0; k < kVectors; ++k) {
+      v[k] = *reinterpret_cast<const Vector*>(x + i + k * kLanes);
+      removed[k] = Mask{};
+    }
+    for (int j = 0; j < count; ++j) {
+      const Vector edge = Vector{} + edges[j];
+      for (int k = 0; k < kVectors; ++k)
+        removed[k] += morf ? v[k] >= edge : v[k] <= edge;  // true is -1
+    }
+    Lane lanes[kStep];
+    std::memcpy(lanes, removed, sizeof(lanes));
+    for (int l = 0; l < kStep; ++l) codes[i + l] = static_cast<uint8_t>(count + lanes[l]);
+  }
+  for (; i < f; ++i) {
+    int stays = 0;
+    for (int j = 0; j < count; ++j) stays += !(morf ? x[i] >= edges[j] : x[i] <= edges[j]);
+    codes[i] = static_cast<uint8_t>(stays);
+  }
+}
+
+// Adds to codes[i], where x[i] equals `value`, how many of the hashes that split these ties let it
+// stay.
+template <bool morf, typename V>
+__attribute__((noinline)) void count_splits(const V* x, const uint32_t* hashes, int64_t f, V value,
+                                            const uint32_t* splits, int count, uint8_t* codes) {
+  constexpr int64_t kChunk = 64;
+  for (int64_t begin = 0; begin < f; begin += kChunk) {
+    const int64_t size = std::min(kChunk, f - begin);
+    const V* v = x + begin;
+    const uint32_t* h = hashes + begin;
+    int32_t stays[kChunk] = {};
+    for (int j = 0; j < count; ++j) {
+      const uint32_t split = splits[j];
+      for (int64_t i = 0; i < kChunk; ++i) stays[i] += morf ? h[i] < split : h[i] > split;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      codes[begin + i] = static_cast<uint8_t>(codes[begin + i] + (v[i] == value ? stays[i] : 0));
+    }
+  }
+}
+
+}  // namespace rf
