@@ -14,7 +14,8 @@
 
 namespace rf {
 
-constexpr int64_t kCompressSlack = 8;  // values that keep_between may write beyond the kept ones
+// Room that buffers need beyond their values: what keep_between may write, and FewValues read.
+constexpr int64_t kCompressSlack = 32;
 
 #ifdef __AVX2__
 // Byte w of order[mask]: which 32-bit word of a vector goes to word w so that the lanes in `mask`

@@ -1,11 +1,11 @@
-// Order statistics of one row without sorting it: one pass finds the range, one spreads the values
-// over a few hundred buckets and counts them, one collects the buckets that hold wanted ranks;
-// those few values are searched.
+// Order statistics of one row without sorting it. One or two ranks are narrowed down to; for more,
+// one pass spreads the values over 256 buckets and counts them, and one collects the buckets that
+// hold wanted ranks; those few values are searched.
 //
 // Values map to buckets by a non-decreasing function, so buckets are ordered as values are, and any
-// choice of the function is exact. Linear in the value suits most maps; heavy tails (squared
-// gradients) would all fall into one bucket, so there it is linear in the bit pattern, which is
-// about logarithmic.
+// choice of the function is exact. It is taken from a sample: linear in the value over the wanted
+// ranks suits most maps; heavy tails (squared gradients) would all fall into one bucket, so there
+// it is linear in the bit pattern, which is about logarithmic.
 #pragma once
 
 #include <algorithm>
@@ -13,133 +13,128 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
 #include "cpu/arena.h"
+#include "cpu/pack_bytes.h"
 #include "cpu/select_values.h"
 
 namespace rf {
 
-// Unsigned keys in the order of the values; adding 0 makes -0 and +0 one key.
-inline uint32_t order_key(float v) {
-  v += 0.0f;
-  uint32_t u;
-  std::memcpy(&u, &v, 4);
-  return u ^ (static_cast<uint32_t>(static_cast<int32_t>(u) >> 31) | 0x80000000u);
-}
-inline uint64_t order_key(double v) {
-  v += 0.0;
-  uint64_t u;
-  std::memcpy(&u, &v, 8);
-  return u ^ (static_cast<uint64_t>(static_cast<int64_t>(u) >> 63) | 0x8000000000000000ull);
-}
-
+// Which bucket a value falls into.
 template <typename V>
-struct RowRange {
-  V low, high;
-  bool has_nan;
+class BucketMap {
+ public:
+  static constexpr int kBuckets = 256;
+
+  // Buckets for the values between low and high, half of which are between the quartiles.
+  BucketMap(V low, V first_quartile, V third_quartile, V high)
+      : low_(low), scale_(static_cast<V>(kBuckets) / (high - low)) {
+    linear_ = std::isfinite(high - low) && std::isfinite(scale_) &&
+              third_quartile - first_quartile > (high - low) * V(0.1);
+    low_key_ = keys_of(Values{} + low);
+    high_key_ = keys_of(Values{} + high);
+    using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
+    const Unsigned span = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
+    while (span >> shift_ >= kBuckets) ++shift_;
+  }
+
+  void find(const V* x, int64_t n, uint8_t* ids) const {
+    linear_ ? find_by(x, n, ids, [this](Values v) { return by_value(v); })
+            : find_by(x, n, ids, [this](Values v) { return by_key(v); });
+  }
+
+ private:
+  using Values = typename Register<V>::type;
+  typedef decltype(Values{} < Values{}) Keys;  // signed integers of the same width
+  static constexpr int64_t kStep = 32;
+
+  template <typename Map>
+  static void find_by(const V* x, int64_t n, uint8_t* ids, const Map& map) {
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep) map_to_bytes(x + i, ids + i, map);
+    if (i == n) return;
+    V rest[kStep] = {};
+    uint8_t rest_ids[kStep];
+    std::memcpy(rest, x + i, (n - i) * sizeof(V));
+    map_to_bytes(rest, rest_ids, map);
+    std::memcpy(ids + i, rest_ids, n - i);
+  }
+
+  __attribute__((always_inline)) Values by_value(Values x) const {
+    const Values id = max_of((x - low_) * scale_, Values{}), top = Values{} + V(kBuckets - 1);
+    return id < top ? id : top;
+  }
+
+  __attribute__((always_inline)) Keys by_key(Values x) const {
+    Keys key = keys_of(x);
+    key = key > low_key_ ? key : low_key_;
+    key = key < high_key_ ? key : high_key_;
+    return ((key - low_key_) >> shift_) & (kBuckets - 1);  // the mask makes the shift unsigned
+  }
+
+  // Integers in the order of the values; adding 0 makes -0 and +0 one key.
+  __attribute__((always_inline)) static Keys keys_of(Values x) {
+    const Keys bits = reinterpret_cast<Keys>(x + V(0)), sign = bits < 0;
+    return bits ^ (sign & std::numeric_limits<std::decay_t<decltype(bits[0])>>::max());
+  }
+
+  V low_, scale_;
+  bool linear_;
+  Keys low_key_, high_key_;
+  int shift_ = 0;
 };
 
-// Whether there is a NaN, and if asked for the smallest and largest value. Written with vector
-// types, since GCC reduces floats lane by lane only where it is told to.
-template <bool with_ends, typename V>
-RowRange<V> row_range(const V* x, int64_t n) {
-  constexpr int kLanes = 32 / sizeof(V), kVectors = 2;
-  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
-  Vector low[kVectors], high[kVectors];
-  for (int k = 0; k < kVectors; ++k) low[k] = high[k] = Vector{} + x[0];
-  auto nan = low[0] != low[0];
-  int64_t i = 0;
-  for (; i + kLanes * kVectors <= n; i += kLanes * kVectors) {
-    for (int k = 0; k < kVectors; ++k) {
-      const Vector v = *reinterpret_cast<const Vector*>(x + i + kLanes * k);
-      if constexpr (with_ends) {
-        low[k] = v < low[k] ? v : low[k];
-        high[k] = v > high[k] ? v : high[k];
-      }
-      nan |= v != v;
-    }
-  }
-  RowRange<V> r{x[0], x[0], false};
-  const auto include = [&r](V a, V b) {
-    r.low = std::min(r.low, a);
-    r.high = std::max(r.high, b);
-  };
-  for (int l = 0; l < kLanes; ++l) {
-    for (int k = 0; k < kVectors; ++k) include(low[k][l], high[k][l]);
-    r.has_nan |= nan[l] != 0;
-  }
-  for (; i < n; ++i) {
-    include(x[i], x[i]);
-    r.has_nan |= x[i] != x[i];
-  }
-  return r;
-}
-
-// How many of x[0..n) are smaller than and equal to the pivot.
-template <typename V>
-void count_below(const V* x, int64_t n, V pivot, int64_t* smaller, int64_t* equal) {
-  constexpr int64_t kBlock = 1 << 20;  // so that 32-bit counters, which vectorise, cannot overflow
-  *smaller = *equal = 0;
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    int32_t s = 0, e = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      s += x[i] < pivot;
-      e += x[i] == pivot;
-    }
-    *smaller += s;
-    *equal += e;
-  }
-}
-
-// Selects several ranks of a row. All memory comes from outside; see scratch_bytes.
+// Selects several ranks of a row.
 template <typename V>
 class RowSelector {
  public:
-  static constexpr int kMaxBuckets = 1024, kCopies = 4;
-  static constexpr int kBlockBuckets = 16;
   RowSelector(Arena& arena, int64_t n, int64_t max_ranks) {
-    histogram_ = arena.take<uint32_t>(kCopies * kMaxBuckets);
-    slot_ = arena.take<int16_t>(kMaxBuckets);
-    ids_ = arena.take<uint16_t>(n);
-    collected_ = arena.take<V>(n + kCompressSlack);
-    work_ = arena.take<V>(n + kCompressSlack);
-    spare_ = arena.take<V>(n + kCompressSlack);
+    histogram_ = arena.take<uint32_t>(kCopies * kBuckets);
+    ids_ = arena.take<uint8_t>(n);
+    positions_ = arena.take<uint32_t>(n);
+    for (V*& buffer : buffers_) buffer = arena.take<V>(n + kCompressSlack);
     wanted_ = arena.take<Wanted>(max_ranks);
   }
 
-  // out[r] for the ascending ranks[r] of x[0..n), which has no NaN and the given range.
-  void select(const V* x, int64_t n, const RowRange<V>& range, const int64_t* ranks, int count,
-              OrderStatistic<V>* out) {
+  // out[r] for the ascending ranks[r] of x[0..n), which has no NaN.
+  void select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
+    wanted_count_ = 0;
+    if (n <= kSample) x = static_cast<const V*>(std::memcpy(buffers_[2], x, n * sizeof(V)));
     if (count <= 2) return select_few(x, n, ranks, count, out);
-    if (range.low == range.high) {
-      for (int r = 0; r < count; ++r) out[r] = {range.low, 0, n};
-      return;
-    }
-    buckets_ = n >= 8192 ? kMaxBuckets : count > 4 ? 512 : 256;
+    V sample[kSample];
+    take_sample(x, n, kSample, sample);
+    const FewValues<V> few(sample, kSample);
     int first = 0, last = count;
-    settle_common_value(x, n, ranks, &first, &last, out);
+    if (few.tied_pairs() >= 6) settle_common_value(x, n, few, ranks, &first, &last, out);
     if (first == last) return;
-    spread(x, n, range);
+    const auto sampled = [&](int64_t rank, int away) {
+      const int64_t s = rank * kSample / n + away;
+      return few.value_at(std::min<int64_t>(std::max<int64_t>(s, 0), kSample - 1));
+    };
+    const BucketMap<V> map(sampled(ranks[first], -2), few.value_at(kSample / 4),
+                           few.value_at(3 * kSample / 4), sampled(ranks[last - 1], 2));
+    map.find(x, n, ids_);
+    count_buckets(n);
     find_buckets(ranks + first, last - first);
     collect(x, n);
     for (int r = first; r < last; ++r) {
       const Wanted& b = wanted_[r - first];
-      const bool same_as_before = r > first && wanted_[r - first - 1].start == b.start;
+      const bool same_as_before = r > first && wanted_[r - first - 1].bucket == b.bucket;
       if (same_as_before && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
         out[r] = out[r - 1];  // one more rank within the same ties
         continue;
       }
-      out[r] = select_rank(collected_ + b.start, b.size, ranks[r] - b.before, work_, spare_);
+      out[r] =
+          select_rank(buffers_[0] + b.start, b.size, ranks[r] - b.before, buffers_[1], buffers_[2]);
       out[r].smaller += b.before;
     }
   }
 
  private:
-  // Where the bucket that holds one wanted rank begins: in the row by rank, and in `collected_`.
+  static constexpr int kBuckets = BucketMap<V>::kBuckets, kCopies = 4, kBlockBuckets = 16;
+  static constexpr int kSample = FewValues<V>::kCapacity;
+
+  // Where the bucket that holds one wanted rank begins: in the row by rank, and in what is
+  // collected.
   struct Wanted {
     int64_t before, size, start;
     int bucket;
@@ -149,30 +144,26 @@ class RowSelector {
   void select_few(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
     if (count == 0) return;
     const bool neighbours = count == 2 && ranks[1] - ranks[0] == 1;
-    out[0] = select_rank(x, n, ranks[0], collected_, work_, false, neighbours ? out + 1 : nullptr);
+    out[0] = select_rank(x, n, ranks[0], buffers_[0], buffers_[1], false,
+                         neighbours ? out + 1 : nullptr);
     if (count == 2 && !neighbours) {
-      out[1] = ranks[1] == ranks[0] ? out[0] : select_rank(x, n, ranks[1], collected_, work_);
+      out[1] =
+          ranks[1] == ranks[0] ? out[0] : select_rank(x, n, ranks[1], buffers_[0], buffers_[1]);
     }
   }
 
   // Maps with one very common value (ReLU: zeros) have most ranks within its ties, where counting
   // smaller and equal values is all it takes. Settles those ranks if they are the first or the
   // last; the others are [first, last).
-  void settle_common_value(const V* x, int64_t n, const int64_t* ranks, int* first, int* last,
-                           OrderStatistic<V>* out) {
-    constexpr int kSample = 16;
-    V sample[kSample];
-    for (int s = 0; s < kSample; ++s) sample[s] = x[(n - 1) * s / (kSample - 1)];
-    V common = sample[0];
-    int votes = 0;
-    for (int s = 0; s < kSample; ++s) {
-      int same = 0;
-      for (int o = 0; o < kSample; ++o) same += sample[o] == sample[s];
-      if (same > votes) votes = same, common = sample[s];
+  void settle_common_value(const V* x, int64_t n, const FewValues<V>& few, const int64_t* ranks,
+                           int* first, int* last, OrderStatistic<V>* out) {
+    OrderStatistic<V> s = few.at(0);
+    for (int r = 4; r < kSample; r += 4) {
+      const OrderStatistic<V> other = few.at(r);
+      if (other.equal > s.equal) s = other;
     }
-    if (votes < 4) return;
-    OrderStatistic<V> s{common, 0, 0};
-    count_below(x, n, common, &s.smaller, &s.equal);
+    if (s.equal < 4) return;
+    count_below(x, n, s.value, &s.smaller, &s.equal);
     const auto tied = [&](int r) {
       return ranks[r] >= s.smaller && ranks[r] < s.smaller + s.equal;
     };
@@ -180,62 +171,33 @@ class RowSelector {
     while (*first < *last && tied(*last - 1)) out[--*last] = s;
   }
 
-  // ids_[i] and the histogram, in interleaved copies: neighbours often share a bucket, and waiting
-  // for the previous increment of the same counter would cost more than the counting.
-  void spread(const V* x, int64_t n, const RowRange<V>& range) {
-    const V span = range.high - range.low;
-    const V scale = static_cast<V>(buckets_) / span;
-    V deviation = 0;
-    constexpr int kSample = 32;
-    for (int s = 0; s < kSample; ++s) {
-      deviation += std::abs(x[(n - 1) * s / (kSample - 1)] - x[(n - 1) / 2]);
+  // In interleaved copies: neighbours often share a bucket, and waiting for the previous increment
+  // of the same counter would cost more than the counting.
+  void count_buckets(int64_t n) {
+    std::memset(histogram_, 0, kCopies * kBuckets * sizeof(uint32_t));
+    uint32_t* const h0 = histogram_;
+    uint32_t *const h1 = h0 + kBuckets, *const h2 = h1 + kBuckets, *const h3 = h2 + kBuckets;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, ids_ + i, 8);
+      ++h0[eight & 0xff];
+      ++h1[(eight >> 8) & 0xff];
+      ++h2[(eight >> 16) & 0xff];
+      ++h3[(eight >> 24) & 0xff];
+      ++h0[(eight >> 32) & 0xff];
+      ++h1[(eight >> 40) & 0xff];
+      ++h2[(eight >> 48) & 0xff];
+      ++h3[eight >> 56];
     }
-    const bool linear =
-        std::isfinite(span) && std::isfinite(scale) && deviation > span * V(kSample / 24.0);
-    std::memset(histogram_, 0, kCopies * buckets_ * sizeof(uint32_t));
-    // Blocks, so that the ids are counted while they are in the first-level cache.
-    constexpr int64_t kBlock = 2048;
-    const int top = buckets_ - 1;
-    uint16_t* const __restrict all_ids = ids_;
-    const V low = range.low;
-    const auto low_key = order_key(range.low);
-    int shift = 0;
-    while ((order_key(range.high) - low_key) >> shift > static_cast<decltype(low_key)>(top))
-      ++shift;
-    for (int64_t begin = 0; begin < n; begin += kBlock) {
-      const int64_t end = std::min(n, begin + kBlock);
-      if (linear) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int32_t id = static_cast<int32_t>((x[i] - low) * scale);
-          all_ids[i] = static_cast<uint16_t>(id < top ? id : top);
-        }
-      } else {
-        for (int64_t i = begin; i < end; ++i) {
-          all_ids[i] = static_cast<uint16_t>((order_key(x[i]) - low_key) >> shift);
-        }
-      }
-      int64_t i = begin;
-      uint32_t* const h0 = histogram_;
-      uint32_t *const h1 = h0 + buckets_, *const h2 = h1 + buckets_, *const h3 = h2 + buckets_;
-      for (; i + 4 <= end; i += 4) {
-        uint64_t four;
-        std::memcpy(&four, all_ids + i, 8);
-        ++h0[four & 0xffff];
-        ++h1[(four >> 16) & 0xffff];
-        ++h2[(four >> 32) & 0xffff];
-        ++h3[four >> 48];
-      }
-      for (; i < end; ++i) ++h0[all_ids[i]];
-    }
+    for (; i < n; ++i) ++h0[ids_[i]];
+    for (int b = 0; b < kBuckets; ++b) h0[b] += h1[b] + h2[b] + h3[b];
   }
 
   void find_buckets(const int64_t* ranks, int count) {
-    uint32_t* const h = histogram_;
-    const int buckets = buckets_;
-    uint32_t* const blocks = h + buckets;  // sums of kBlockBuckets, in place of the copies
-    for (int b = 0; b < buckets; ++b)
-      h[b] += h[buckets + b] + h[2 * buckets + b] + h[3 * buckets + b];
-    for (int k = 0; k < buckets / kBlockBuckets; ++k) {
+    const uint32_t* const h = histogram_;
+    uint32_t* const blocks = histogram_ + kBuckets;  // sums of kBlockBuckets, where copies were
+    for (int k = 0; k < kBuckets / kBlockBuckets; ++k) {
       uint32_t sum = 0;
       for (int b = 0; b < kBlockBuckets; ++b) sum += h[k * kBlockBuckets + b];
       blocks[k] = sum;
@@ -251,90 +213,80 @@ class RowSelector {
           bucket += kBlockBuckets;
         }
       }
-      wanted_[r] = {before, static_cast<int64_t>(histogram_[bucket]), start, bucket};
-      if (bucket != previous && previous >= 0) {
-        start += histogram_[previous];
-        wanted_[r].start = start;
-      }
+      if (bucket != previous && previous >= 0) start += h[previous];
+      wanted_[r] = {before, static_cast<int64_t>(h[bucket]), start, bucket};
       previous = bucket;
     }
-    count_ = count;
+    wanted_count_ = count;
   }
 
-  // Copies the wanted buckets to `collected_`, each to its own stretch. Few values are wanted, so
-  // vectors of ids are compared with them and only the hits are visited.
+  // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.
+  // Few values are wanted, so vectors of ids are compared with them and only the hits are visited.
   void collect(const V* x, int64_t n) {
-    uint32_t* next = histogram_ + buckets_;  // the copies are free again
-    constexpr int kFewBuckets = 12;
-    uint16_t few[kFewBuckets];
+    uint32_t next[kBuckets];  // where the next value of a wanted bucket goes
+    uint8_t buckets[kBuckets];
+    std::memset(wanted_buckets_, 0, sizeof(wanted_buckets_));
     int distinct = 0;
-    std::memset(slot_, 0xff, buckets_ * sizeof(int16_t));
-    for (int r = 0; r < count_; ++r) {
-      int16_t& slot = slot_[wanted_[r].bucket];
-      if (slot >= 0) continue;
-      if (distinct < kFewBuckets) few[distinct] = static_cast<uint16_t>(wanted_[r].bucket);
-      slot = static_cast<int16_t>(distinct);
-      next[distinct++] = static_cast<uint32_t>(wanted_[r].start);
+    for (int r = 0; r < wanted_count_; ++r) {
+      const int bucket = wanted_[r].bucket;
+      if (wanted_buckets_[bucket]) continue;
+      wanted_buckets_[bucket] = 1;
+      next[bucket] = static_cast<uint32_t>(wanted_[r].start);
+      buckets[distinct++] = static_cast<uint8_t>(bucket);
     }
-    const bool is_few = distinct <= kFewBuckets;
-    const int16_t* const slots = slot_;
-    V* const collected = collected_;
+    V* const values = buffers_[0];
+    uint32_t* const positions = positions_;
+    const auto visit = [&](int64_t i) {
+      const uint32_t to = next[ids_[i]]++;
+      values[to] = x[i];
+      positions[to] = static_cast<uint32_t>(i);
+    };
     int64_t begin = 0;
-    for (; is_few && begin + kChunk <= n; begin += kChunk) {
-      const uint16_t* ids = ids_ + begin;
-      for (uint64_t hits = hits_of(ids, few, distinct); hits != 0; hits &= hits - 1) {
-        const int i = __builtin_ctzll(hits);
-        collected[next[slots[ids[i]]]++] = x[begin + i];
-      }
+    for (; distinct <= kFewBuckets && begin + kHitBytes <= n; begin += kHitBytes) {
+      for_hits(ids_ + begin, buckets, distinct, [&](int i) { visit(begin + i); });
     }
     for (; begin < n; ++begin) {
-      const int16_t slot = slots[ids_[begin]];
-      if (slot >= 0) collected[next[slot]++] = x[begin];
+      if (wanted_buckets_[ids_[begin]]) visit(begin);
     }
   }
 
-  static constexpr int64_t kChunk = 64;
+  static constexpr int kFewBuckets = 24, kHitBytes = 64;
 
-  // Which of kChunk ids are one of the buckets, as bits.
-  static uint64_t hits_of(const uint16_t* ids, const uint16_t* buckets, int count) {
-    typedef uint16_t Vector __attribute__((vector_size(32), aligned(2), may_alias));
-    const Vector* v = reinterpret_cast<const Vector*>(ids);
-    auto hit0 = v[0] == buckets[0], hit1 = v[1] == buckets[0], hit2 = v[2] == buckets[0],
-         hit3 = v[3] == buckets[0];
+  // Calls visit(i) for each of kHitBytes ids that is one of the buckets.
+  template <typename Visit>
+  static void for_hits(const uint8_t* ids, const uint8_t* buckets, int count, const Visit& visit) {
+    typedef uint8_t Bytes __attribute__((vector_size(32)));
+    const Bytes v[2] = {load_as<Bytes>(ids), load_as<Bytes>(ids + 32)};
+    auto hit0 = v[0] == buckets[0], hit1 = v[1] == buckets[0];
     for (int d = 1; d < count; ++d) {
-      hit0 |= v[0] == buckets[d];
-      hit1 |= v[1] == buckets[d];
-      hit2 |= v[2] == buckets[d];
-      hit3 |= v[3] == buckets[d];
+      const Bytes bucket = Bytes{} + buckets[d];
+      hit0 |= v[0] == bucket;
+      hit1 |= v[1] == bucket;
     }
 #ifdef __AVX2__
-    const auto bits =
-        [](auto a,
-           auto b) {  // one bit per 16-bit lane; packing works within halves, so put them in order
-          const __m256i packed =
-              _mm256_packs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-          return static_cast<uint64_t>(
-              static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_permute4x64_epi64(packed, 0xd8))));
-        };
-    return bits(hit0, hit1) | bits(hit2, hit3) << 32;
+    uint64_t hits = static_cast<uint32_t>(_mm256_movemask_epi8(reinterpret_cast<__m256i>(hit0))) |
+                    static_cast<uint64_t>(static_cast<uint32_t>(
+                        _mm256_movemask_epi8(reinterpret_cast<__m256i>(hit1))))
+                        << 32;
+    for (; hits != 0; hits &= hits - 1) visit(__builtin_ctzll(hits));
 #else
-    int16_t lanes[kChunk];
-    std::memcpy(lanes, &hit0, 32);
-    std::memcpy(lanes + 16, &hit1, 32);
-    std::memcpy(lanes + 32, &hit2, 32);
-    std::memcpy(lanes + 48, &hit3, 32);
-    uint64_t any = 0;
-    for (int i = 0; i < kChunk; ++i) any |= static_cast<uint64_t>(lanes[i] & 1) << i;
-    return any;
+    uint64_t words[kHitBytes / 8];
+    std::memcpy(words, &hit0, 32);
+    std::memcpy(words + 4, &hit1, 32);
+    for (int w = 0; w < kHitBytes / 8; ++w) {
+      for (uint64_t hits = words[w] & 0x0101010101010101u; hits != 0; hits &= hits - 1)
+        visit(8 * w + __builtin_ctzll(hits) / 8);
+    }
 #endif
   }
 
-  uint32_t* histogram_;  // [kCopies, buckets_]
-  int16_t* slot_;        // [buckets_] which wanted bucket this is, -1 for none
-  uint16_t* ids_;        // [n] the bucket of each value
-  V *collected_, *work_, *spare_;
+  uint32_t* histogram_;  // [kCopies, kBuckets]
+  uint8_t* ids_;         // [n] the bucket of each value
+  uint32_t* positions_;  // [n] where the collected values are in the row
+  V* buffers_[3];        // [n + kCompressSlack]; the first holds the collected values
   Wanted* wanted_;
-  int buckets_ = 0, count_ = 0;
+  uint8_t wanted_buckets_[kBuckets];
+  int wanted_count_ = 0;
 };
 
 }  // namespace rf

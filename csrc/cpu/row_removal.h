@@ -53,7 +53,7 @@ class RowRemoval {
 
   // out[r] for the ascending ranks[r].
   void select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
-    selector_.select(values_, f_, range_, ranks, count, out);
+    selector_.select(values_, f_, ranks, count, out);
   }
 
   // mask[i]: whether feature i goes at the only rate of the plan; with `keep`, whether it stays.
@@ -74,10 +74,8 @@ class RowRemoval {
 
   Arena arena_;
   int64_t f_;
-  bool wants_range_;
   RowSelector<V> selector_;
   const V* values_ = nullptr;
-  RowRange<V> range_{};
   V* converted_;
   uint32_t* hashes_;          // [f], rounded up to whole chunks
   uint32_t* tied_hashes_[3];  // [f + kCompressSlack]: those of ties only, and room to search them

@@ -7,13 +7,19 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cpu/pack_bytes.h"
+
 namespace rf {
 
 template <bool morf, typename V>
 __attribute__((noinline)) void compare_row(const V* x, int64_t f, V edge, uint8_t flip,
                                            uint8_t* mask) {
-  for (int64_t i = 0; i < f; ++i)
-    mask[i] = static_cast<uint8_t>(morf ? x[i] >= edge : x[i] <= edge) ^ flip;
+  int64_t i = 0;
+  for (; i + 32 <= f; i += 32) {
+    map_to_bytes(x + i, mask + i,
+                 [=](auto v) { return ((morf ? v >= edge : v <= edge) & 1) ^ flip; });
+  }
+  for (; i < f; ++i) mask[i] = static_cast<uint8_t>(morf ? x[i] >= edge : x[i] <= edge) ^ flip;
 }
 
 template <bool morf, typename V>
@@ -49,9 +55,14 @@ __attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edge
       for (int k = 0; k < kVectors; ++k)
         removed[k] += morf ? v[k] >= edge : v[k] <= edge;  // true is -1
     }
-    Lane lanes[kStep];
-    std::memcpy(lanes, removed, sizeof(lanes));
-    for (int l = 0; l < kStep; ++l) codes[i + l] = static_cast<uint8_t>(count + lanes[l]);
+    if constexpr (kStep == 32) {
+      for (int k = 0; k < kVectors; ++k) removed[k] += count;
+      pack_bytes(removed, codes + i);
+    } else {
+      Lane lanes[kStep];
+      std::memcpy(lanes, removed, sizeof(lanes));
+      for (int l = 0; l < kStep; ++l) codes[i + l] = static_cast<uint8_t>(count + lanes[l]);
+    }
   }
   for (; i < f; ++i) {
     int stays = 0;

@@ -26,20 +26,20 @@ constexpr V kHighest = std::is_floating_point_v<V> ? std::numeric_limits<V>::inf
                                                    : std::numeric_limits<V>::max();
 
 // Up to kFew values, each with the number of smaller ones: all are compared with all, in vectors.
-template <typename V>
+template <typename V, int kFew = 32>
 class FewValues {
  public:
-  static constexpr int kFew = 32;
+  static constexpr int kCapacity = kFew;
 
+  // x has kFew values that may be read, of which n count.
   FewValues(const V* x, int64_t n) : padding_(kFew - static_cast<int>(n)) {
-    alignas(32) V padded[kFew];
-    for (int i = 0; i < kFew; ++i) padded[i] = i < n ? x[i] : kHighest<V>;
     for (int k = 0; k < kVectors; ++k) {
-      values_[k] = load_as<Values>(padded + k * kLanes);
+      const Values v = load_as<Values>(x + k * kLanes);
+      values_[k] = lane_numbers() + k * kLanes < static_cast<Count>(n) ? v : Values{} + kHighest<V>;
       smaller_[k] = Counts{};
     }
     for (int i = 0; i < n; ++i) {
-      const Values v = Values{} + padded[i];
+      const Values v = Values{} + x[i];
       for (int k = 0; k < kVectors; ++k) smaller_[k] -= v < values_[k];
     }
   }
@@ -54,23 +54,25 @@ class FewValues {
       const Values v = smaller_[k] <= limit ? values_[k] : lowest;
       best = max_of(v, best);
     }
-    V largest = best[0];
-    for (int lane = 1; lane < kLanes; ++lane) largest = max_of<V>(best[lane], largest);
-    return largest;
+    return largest_lane(best);
+  }
+
+  // How many pairs are equal, if all kFew values are there.
+  int tied_pairs() const {
+    Counts sums{};
+    for (int k = 0; k < kVectors; ++k) sums += smaller_[k];
+    int pairs = kFew * (kFew - 1) / 2;
+    for (int lane = 0; lane < kLanes; ++lane) pairs -= static_cast<int>(sums[lane]);
+    return pairs;
   }
 
   OrderStatistic<V> at(int64_t rank) const {
     const V value = value_at(rank);
     const Values v = Values{} + value;
-    Counts smaller{}, equal{};
-    for (int k = 0; k < kVectors; ++k) {
-      smaller -= values_[k] < v;
-      equal -= values_[k] == v;
-    }
     OrderStatistic<V> s{value, 0, value == kHighest<V> ? -padding_ : 0};
-    for (int lane = 0; lane < kLanes; ++lane) {
-      s.smaller += smaller[lane];
-      s.equal += equal[lane];
+    for (int k = 0; k < kVectors; ++k) {
+      s.smaller += count_true(values_[k] < v);
+      s.equal += count_true(values_[k] == v);
     }
     return s;
   }
@@ -80,6 +82,36 @@ class FewValues {
   typedef V Values __attribute__((vector_size(32)));
   typedef decltype(Values{} < Values{}) Counts;
   using Count = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
+
+  static Counts lane_numbers() {
+    if constexpr (kLanes == 8) {
+      return Counts{0, 1, 2, 3, 4, 5, 6, 7};
+    } else {
+      return Counts{0, 1, 2, 3};
+    }
+  }
+  __attribute__((always_inline)) static V largest_lane(Values v) {
+    if constexpr (kLanes == 8) {
+      v = max_of(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+      v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+      v = max_of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6));
+    } else {
+      v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+      v = max_of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2));
+    }
+    return v[0];
+  }
+  __attribute__((always_inline)) static int count_true(Counts mask) {
+#ifdef __AVX2__
+    const __m256i bytes = reinterpret_cast<__m256i>(mask);
+    return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(bytes))) /
+           static_cast<int>(sizeof(V));
+#else
+    int count = 0;
+    for (int lane = 0; lane < kLanes; ++lane) count -= static_cast<int>(mask[lane]);
+    return count;
+#endif
+  }
 
   Values values_[kVectors];
   Counts smaller_[kVectors];
@@ -105,6 +137,23 @@ template <typename V>
 V step_down(V v) {
   if constexpr (std::is_floating_point_v<V>) return std::nextafter(v, kLowest<V>);
   return v - 1;
+}
+
+// How many of x[0..n) are smaller than and equal to the pivot.
+template <typename V>
+void count_below(const V* x, int64_t n, V pivot, int64_t* smaller, int64_t* equal) {
+  constexpr int64_t kBlock = 1 << 20;  // so that 32-bit counters, which vectorise, cannot overflow
+  *smaller = *equal = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    int32_t s = 0, e = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      s += x[i] < pivot;
+      e += x[i] == pivot;
+    }
+    *smaller += s;
+    *equal += e;
+  }
 }
 
 // The smallest value above s.value, of which x[0..n) must have one.
@@ -151,7 +200,7 @@ struct SampleRanks {
 // Where the value at `rank` of x[0..n) probably is, by a sample; with `single`, one value near it.
 template <typename V>
 Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
-  constexpr int kFew = FewValues<V>::kFew, kMany = 1024;
+  constexpr int kFew = FewValues<V>::kCapacity, kMany = 1024;
   if (n <= 8 * kMany || single) {
     V sample[kFew];
     take_sample(x, n, kFew, sample);
@@ -183,7 +232,8 @@ Interval<V> guess_by_value(const Interval<V>& range, int64_t n, int64_t rank) {
 }
 
 // The value at `rank` of x[0..n), and with `next` also that at rank + 1. The buffers have room for
-// n + kCompressSlack values. `uniform`: x is spread evenly over all of V.
+// n + kCompressSlack values; so has x, if n is at most FewValues' capacity. `uniform`: x is spread
+// evenly over all of V.
 template <typename V>
 OrderStatistic<V> select_rank(const V* x, int64_t n, int64_t rank, V* buffer, V* other_buffer,
                               bool uniform, OrderStatistic<V>* next) {
@@ -194,16 +244,16 @@ OrderStatistic<V> select_rank(const V* x, int64_t n, int64_t rank, V* buffer, V*
   enum { kSample, kSingle, kValue } guess = uniform ? kValue : kSample;
   OrderStatistic<V> found{};
   for (;;) {
-    if (n <= FewValues<V>::kFew) {
-      const FewValues<V> few(x, n);
-      found = few.at(rank);
+    if (n <= FewValues<V>::kCapacity) {
+      const auto search = [&](const auto& few) {
+        found = few.at(rank);
+        if (next && rank + 1 < n) *next = few.at(rank + 1);
+      };
+      n <= 8 ? search(FewValues<V, 8>(x, n)) : search(FewValues<V>(x, n));
       found.smaller += skipped;
-      if (next && rank + 1 < n) {
-        *next = few.at(rank + 1);
-        next->smaller += skipped;
-        return found;
-      }
-      break;
+      if (!next || rank + 1 >= n) break;
+      next->smaller += skipped;
+      return found;
     }
     Interval<V> in = guess == kValue ? guess_by_value(range, n, rank)
                                      : guess_by_sample(x, n, rank, guess == kSingle);
