@@ -1,4 +1,4 @@
-// Order statistics of one row without sorting it. One or two ranks are narrowed down to; for more,
+// Order statistics of one row without sorting it. Up to three ranks are narrowed down to; for more,
 // one pass spreads the values over 256 buckets and counts them, and one collects the buckets that
 // hold wanted ranks; those few values are searched.
 //
@@ -25,11 +25,13 @@ class BucketMap {
  public:
   static constexpr int kBuckets = 256;
 
-  // Buckets for the values between low and high, half of which are between the quartiles.
+  // Buckets for the values between low and high, a quarter of which are below and above the
+  // quartiles; if these crowd at one end, the tails are heavy.
   BucketMap(V low, V first_quartile, V third_quartile, V high)
       : low_(low), scale_(static_cast<V>(kBuckets) / (high - low)) {
+    const V shortest = (high - low) * V(0.05);
     linear_ = std::isfinite(high - low) && std::isfinite(scale_) &&
-              third_quartile - first_quartile > (high - low) * V(0.1);
+              first_quartile - low > shortest && high - third_quartile > shortest;
     low_key_ = keys_of(Values{} + low);
     high_key_ = keys_of(Values{} + high);
     using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
@@ -99,7 +101,7 @@ class RowSelector {
   void select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
     wanted_count_ = 0;
     if (n <= kSample) x = static_cast<const V*>(std::memcpy(buffers_[2], x, n * sizeof(V)));
-    if (count <= 2) return select_few(x, n, ranks, count, out);
+    if (groups_of(ranks, count) <= 3) return select_each(x, n, ranks, count, out);
     V sample[kSample];
     take_sample(x, n, kSample, sample);
     const FewValues<V> few(sample, kSample);
@@ -110,8 +112,10 @@ class RowSelector {
       const int64_t s = rank * kSample / n + away;
       return few.value_at(std::min<int64_t>(std::max<int64_t>(s, 0), kSample - 1));
     };
-    const BucketMap<V> map(sampled(ranks[first], -2), few.value_at(kSample / 4),
-                           few.value_at(3 * kSample / 4), sampled(ranks[last - 1], 2));
+    const int64_t lowest = ranks[first], highest = ranks[last - 1],
+                  quarter = (highest - lowest) / 4;
+    const BucketMap<V> map(sampled(lowest, -2), sampled(lowest + quarter, 0),
+                           sampled(highest - quarter, 0), sampled(highest, 2));
     map.find(x, n, ids_);
     count_buckets(n);
     find_buckets(ranks + first, last - first);
@@ -140,15 +144,23 @@ class RowSelector {
     int bucket;
   };
 
-  // One or two ranks, which are neighbours if they are the ends of an interpolation.
-  void select_few(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
-    if (count == 0) return;
-    const bool neighbours = count == 2 && ranks[1] - ranks[0] == 1;
-    out[0] = select_rank(x, n, ranks[0], buffers_[0], buffers_[1], false,
-                         neighbours ? out + 1 : nullptr);
-    if (count == 2 && !neighbours) {
-      out[1] =
-          ranks[1] == ranks[0] ? out[0] : select_rank(x, n, ranks[1], buffers_[0], buffers_[1]);
+  // How many searches it takes: neighbours, the ends of an interpolation, take one.
+  static int groups_of(const int64_t* ranks, int count) {
+    int groups = 0;
+    for (int r = 0; r < count; ++groups) r += r + 1 < count && ranks[r + 1] - ranks[r] == 1 ? 2 : 1;
+    return groups;
+  }
+
+  void select_each(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
+    for (int r = 0; r < count; ++r) {
+      if (r > 0 && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
+        out[r] = out[r - 1];
+        continue;
+      }
+      const bool neighbours = r + 1 < count && ranks[r + 1] - ranks[r] == 1;
+      out[r] = select_rank(x, n, ranks[r], buffers_[0], buffers_[1], false,
+                           neighbours ? out + r + 1 : nullptr);
+      r += neighbours;
     }
   }
 

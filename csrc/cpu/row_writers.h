@@ -51,7 +51,7 @@ __attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edge
       removed[k] = Mask{};
     }
     for (int j = 0; j < count; ++j) {
-      const Vector edge = Vector{} + edges[j];
+      const V edge = edges[j];
       for (int k = 0; k < kVectors; ++k)
         removed[k] += morf ? v[k] >= edge : v[k] <= edge;  // true is -1
     }
@@ -72,23 +72,36 @@ __attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edge
 }
 
 // Adds to codes[i], where x[i] equals `value`, how many of the hashes that split these ties let it
-// stay.
+// stay. hashes and codes of 32 features at a time; the hashes have room for whole groups of them.
 template <bool morf, typename V>
 __attribute__((noinline)) void count_splits(const V* x, const uint32_t* hashes, int64_t f, V value,
                                             const uint32_t* splits, int count, uint8_t* codes) {
-  constexpr int64_t kChunk = 64;
-  for (int64_t begin = 0; begin < f; begin += kChunk) {
-    const int64_t size = std::min(kChunk, f - begin);
-    const V* v = x + begin;
-    const uint32_t* h = hashes + begin;
-    int32_t stays[kChunk] = {};
+  typedef uint8_t Bytes __attribute__((vector_size(32)));
+  // There are no unsigned comparisons below AVX-512: flipping the top bit makes them signed.
+  const auto flip = [](uint32_t h) { return static_cast<int32_t>(h ^ 0x80000000u); };
+  V values[32] = {};
+  uint8_t rest[32] = {};
+  for (int64_t i = 0; i < f; i += 32) {
+    Ints h[4], stays[4];
+    for (int k = 0; k < 4; ++k) {
+      h[k] = load_as<Ints>(hashes + i + 8 * k) ^ flip(0);
+      stays[k] = Ints{};
+    }
     for (int j = 0; j < count; ++j) {
-      const uint32_t split = splits[j];
-      for (int64_t i = 0; i < kChunk; ++i) stays[i] += morf ? h[i] < split : h[i] > split;
+      const int32_t split = flip(splits[j]);
+      for (int k = 0; k < 4; ++k) stays[k] -= morf ? h[k] < split : h[k] > split;
     }
-    for (int64_t i = 0; i < size; ++i) {
-      codes[begin + i] = static_cast<uint8_t>(codes[begin + i] + (v[i] == value ? stays[i] : 0));
+    uint8_t added[32], tied[32];
+    pack_bytes(stays, added);
+    const bool whole = i + 32 <= f;
+    if (!whole) {
+      std::memcpy(values, x + i, (f - i) * sizeof(V));
+      std::memcpy(rest, codes + i, f - i);
     }
+    map_to_bytes(whole ? x + i : values, tied, [=](auto v) { return (v == value) & 255; });
+    uint8_t* out = whole ? codes + i : rest;
+    store_as(out, load_as<Bytes>(out) + (load_as<Bytes>(added) & load_as<Bytes>(tied)));
+    if (!whole) std::memcpy(codes + i, rest, f - i);
   }
 }
 

@@ -38,9 +38,10 @@ class FewValues {
       values_[k] = lane_numbers() + k * kLanes < static_cast<Count>(n) ? v : Values{} + kHighest<V>;
       smaller_[k] = Counts{};
     }
-    for (int i = 0; i < n; ++i) {
-      const Values v = Values{} + x[i];
-      for (int k = 0; k < kVectors; ++k) smaller_[k] -= v < values_[k];
+    V padded[kFew];
+    std::memcpy(padded, values_, sizeof(values_));
+    for (int i = 0; i < kFew; ++i) {
+      for (int k = 0; k < kVectors; ++k) smaller_[k] -= padded[i] < values_[k];
     }
   }
 
