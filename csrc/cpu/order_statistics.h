@@ -85,6 +85,36 @@ class BucketMap {
   int shift_ = 0;
 };
 
+// codes[i] = base + how many of the buckets are above (MoRF) or below (LeRF) ids[i]. Not inlined:
+// GCC vectorises it reliably only where it sees nothing else.
+template <bool morf>
+__attribute__((noinline)) void count_bucket_edges(const uint8_t* ids, int64_t n,
+                                                  const uint8_t* buckets, int count, uint8_t base,
+                                                  uint8_t* codes) {
+  using Bytes = typename Register<int8_t>::type;
+  constexpr int64_t kLanes = Register<int8_t>::kLanes;
+  // There are no unsigned comparisons below AVX-512: flipping the top bit makes them signed.
+  const auto flip = [](uint8_t b) { return static_cast<int8_t>(b ^ 0x80); };
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const Bytes a = load_as<Bytes>(ids + i) ^ flip(0),
+                b = load_as<Bytes>(ids + i + kLanes) ^ flip(0);
+    Bytes stays_a = Bytes{} + static_cast<int8_t>(base), stays_b = stays_a;
+    for (int j = 0; j < count; ++j) {
+      const int8_t bucket = flip(buckets[j]);
+      stays_a -= morf ? a < bucket : a > bucket;
+      stays_b -= morf ? b < bucket : b > bucket;
+    }
+    store_as(codes + i, stays_a);
+    store_as(codes + i + kLanes, stays_b);
+  }
+  for (; i < n; ++i) {
+    uint8_t stays = base;
+    for (int j = 0; j < count; ++j) stays += morf ? ids[i] < buckets[j] : ids[i] > buckets[j];
+    codes[i] = stays;
+  }
+}
+
 // Selects several ranks of a row.
 template <typename V>
 class RowSelector {
@@ -100,6 +130,7 @@ class RowSelector {
   // out[r] for the ascending ranks[r] of x[0..n), which has no NaN.
   void select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
     wanted_count_ = 0;
+    complete_ = false;
     if (n <= kSample) x = static_cast<const V*>(std::memcpy(buffers_[2], x, n * sizeof(V)));
     if (groups_of(ranks, count) <= 3) return select_each(x, n, ranks, count, out);
     V sample[kSample];
@@ -114,23 +145,55 @@ class RowSelector {
     };
     const int64_t lowest = ranks[first], highest = ranks[last - 1],
                   quarter = (highest - lowest) / 4;
-    const BucketMap<V> map(sampled(lowest, -2), sampled(lowest + quarter, 0),
-                           sampled(highest - quarter, 0), sampled(highest, 2));
-    map.find(x, n, ids_);
+    map_ = BucketMap<V>(sampled(lowest, -2), sampled(lowest + quarter, 0),
+                        sampled(highest - quarter, 0), sampled(highest, 2));
+    map_.find(x, n, ids_);
     count_buckets(n);
-    find_buckets(ranks + first, last - first);
+    find_buckets(ranks + first, last - first, n / 8);
     collect(x, n);
+    complete_ = first == 0 && last == count;
     for (int r = first; r < last; ++r) {
       const Wanted& b = wanted_[r - first];
-      const bool same_as_before = r > first && wanted_[r - first - 1].bucket == b.bucket;
-      if (same_as_before && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
-        out[r] = out[r - 1];  // one more rank within the same ties
-        continue;
+      if (r > first && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
+        out[r] = out[r - 1];                    // one more rank within the same ties
+      } else if (!wanted_buckets_[b.bucket]) {  // crowded
+        out[r] = select_rank(x, n, ranks[r], buffers_[1], buffers_[2]);
+      } else {
+        const V* values = buffers_[0] + b.start;
+        const int64_t rank = ranks[r] - b.before;
+        out[r] = b.size <= 8 ? FewValues<V, 8>(values, b.size).at(rank)
+                             : select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
+        out[r].smaller += b.before;
       }
-      out[r] =
-          select_rank(buffers_[0] + b.start, b.size, ranks[r] - b.before, buffers_[1], buffers_[2]);
-      out[r].smaller += b.before;
     }
+  }
+
+  // codes[i]: how many of the edges leave x[i] alone, for edges that were found by the last call of
+  // select, or between two of its ranks. Buckets tell, except for the few collected values. False
+  // if there are no such buckets.
+  template <bool morf>
+  bool count_edges(int64_t n, const V* edges, int count, uint8_t* codes) {
+    uint8_t buckets[kFewBuckets];
+    int nothing = 0;  // NaN removes nothing; these come first
+    while (nothing < count && edges[nothing] != edges[nothing]) ++nothing;
+    edges += nothing;
+    count -= nothing;
+    if (wanted_count_ == 0 || !complete_ || count > kFewBuckets) return false;
+    map_.find(edges, count, buckets);
+    for (int j = 0; j < count; ++j) {
+      if (!wanted_buckets_[buckets[j]] && histogram_[buckets[j]] > 0) return false;
+    }
+    count_bucket_edges<morf>(ids_, n, buckets, count, static_cast<uint8_t>(nothing), codes);
+    for (int j = 0; j < count; ++j) {
+      const Wanted* b = wanted_;
+      while (b < wanted_ + wanted_count_ && b->bucket != buckets[j]) ++b;
+      if (b == wanted_ + wanted_count_) continue;
+      for (int64_t k = b->start; k < b->start + b->size; ++k) {
+        const V v = buffers_[0][k];
+        codes[positions_[k]] += !(morf ? v >= edges[j] : v <= edges[j]);
+      }
+    }
+    return true;
   }
 
  private:
@@ -206,7 +269,7 @@ class RowSelector {
     for (int b = 0; b < kBuckets; ++b) h0[b] += h1[b] + h2[b] + h3[b];
   }
 
-  void find_buckets(const int64_t* ranks, int count) {
+  void find_buckets(const int64_t* ranks, int count, int64_t crowd) {
     const uint32_t* const h = histogram_;
     uint32_t* const blocks = histogram_ + kBuckets;  // sums of kBlockBuckets, where copies were
     for (int k = 0; k < kBuckets / kBlockBuckets; ++k) {
@@ -225,11 +288,12 @@ class RowSelector {
           bucket += kBlockBuckets;
         }
       }
-      if (bucket != previous && previous >= 0) start += h[previous];
+      if (bucket != previous && previous >= 0 && h[previous] <= crowd) start += h[previous];
       wanted_[r] = {before, static_cast<int64_t>(h[bucket]), start, bucket};
       previous = bucket;
     }
     wanted_count_ = count;
+    crowd_ = crowd;
   }
 
   // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.
@@ -241,54 +305,62 @@ class RowSelector {
     int distinct = 0;
     for (int r = 0; r < wanted_count_; ++r) {
       const int bucket = wanted_[r].bucket;
-      if (wanted_buckets_[bucket]) continue;
+      if (wanted_buckets_[bucket] || wanted_[r].size > crowd_) continue;
       wanted_buckets_[bucket] = 1;
       next[bucket] = static_cast<uint32_t>(wanted_[r].start);
       buckets[distinct++] = static_cast<uint8_t>(bucket);
     }
-    V* const values = buffers_[0];
-    uint32_t* const positions = positions_;
-    const auto visit = [&](int64_t i) {
-      const uint32_t to = next[ids_[i]]++;
-      values[to] = x[i];
-      positions[to] = static_cast<uint32_t>(i);
-    };
-    int64_t begin = 0;
+    if (distinct == 0) return;
+    uint32_t* const hits = reinterpret_cast<uint32_t*>(buffers_[1]);
+    int64_t begin = 0, count = 0;
     for (; distinct <= kFewBuckets && begin + kHitBytes <= n; begin += kHitBytes) {
-      for_hits(ids_ + begin, buckets, distinct, [&](int i) { visit(begin + i); });
+      uint64_t left = hits_of(ids_ + begin, buckets, distinct);
+      const int here = __builtin_popcountll(left);
+      // Always four, without a branch; more are rare.
+      for (int k = 0; k < 4 || k < here; ++k, left &= left - 1) {
+        hits[count + k] = static_cast<uint32_t>(begin + __builtin_ctzll(left | kLastHit));
+      }
+      count += here;
     }
     for (; begin < n; ++begin) {
-      if (wanted_buckets_[ids_[begin]]) visit(begin);
+      hits[count] = static_cast<uint32_t>(begin);
+      count += wanted_buckets_[ids_[begin]];
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      const uint32_t i = hits[k], to = next[ids_[i]]++;
+      buffers_[0][to] = x[i];
+      positions_[to] = i;
     }
   }
 
   static constexpr int kFewBuckets = 24, kHitBytes = 64;
+  static constexpr uint64_t kLastHit = uint64_t{1} << 63;
 
-  // Calls visit(i) for each of kHitBytes ids that is one of the buckets.
-  template <typename Visit>
-  static void for_hits(const uint8_t* ids, const uint8_t* buckets, int count, const Visit& visit) {
-    typedef uint8_t Bytes __attribute__((vector_size(32)));
-    const Bytes v[2] = {load_as<Bytes>(ids), load_as<Bytes>(ids + 32)};
-    auto hit0 = v[0] == buckets[0], hit1 = v[1] == buckets[0];
-    for (int d = 1; d < count; ++d) {
-      const Bytes bucket = Bytes{} + buckets[d];
-      hit0 |= v[0] == bucket;
-      hit1 |= v[1] == bucket;
-    }
+  // Which of kHitBytes ids are one of the buckets, as bits.
+  static uint64_t hits_of(const uint8_t* ids, const uint8_t* buckets, int count) {
 #ifdef __AVX2__
-    uint64_t hits = static_cast<uint32_t>(_mm256_movemask_epi8(reinterpret_cast<__m256i>(hit0))) |
-                    static_cast<uint64_t>(static_cast<uint32_t>(
-                        _mm256_movemask_epi8(reinterpret_cast<__m256i>(hit1))))
-                        << 32;
-    for (; hits != 0; hits &= hits - 1) visit(__builtin_ctzll(hits));
-#else
-    uint64_t words[kHitBytes / 8];
-    std::memcpy(words, &hit0, 32);
-    std::memcpy(words + 4, &hit1, 32);
-    for (int w = 0; w < kHitBytes / 8; ++w) {
-      for (uint64_t hits = words[w] & 0x0101010101010101u; hits != 0; hits &= hits - 1)
-        visit(8 * w + __builtin_ctzll(hits) / 8);
+    typedef uint8_t Bytes __attribute__((vector_size(32)));
+    const Bytes low = load_as<Bytes>(ids), high = load_as<Bytes>(ids + 32);
+    auto low_hits = low == buckets[0], high_hits = high == buckets[0];
+    for (int d = 1; d < count; ++d) {
+      low_hits |= low == buckets[d];
+      high_hits |= high == buckets[d];
     }
+    const auto bits = [](auto mask) {
+      return static_cast<uint32_t>(_mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)));
+    };
+    return bits(low_hits) | static_cast<uint64_t>(bits(high_hits)) << 32;
+#else
+    uint8_t hit[kHitBytes];
+    for (int i = 0; i < kHitBytes; ++i) hit[i] = ids[i] == buckets[0];
+    for (int d = 1; d < count; ++d) {
+      for (int i = 0; i < kHitBytes; ++i) hit[i] |= ids[i] == buckets[d];
+    }
+    uint64_t bits = 0;
+    for (int w = 0; w < kHitBytes / 8; ++w) {  // gathers the lowest bits of eight bytes
+      bits |= (load_as<uint64_t>(hit + 8 * w) * 0x0102040810204080u >> 56) << (8 * w);
+    }
+    return bits;
 #endif
   }
 
@@ -299,6 +371,9 @@ class RowSelector {
   Wanted* wanted_;
   uint8_t wanted_buckets_[kBuckets];
   int wanted_count_ = 0;
+  int64_t crowd_ = 0;      // buckets with more values than this are not collected
+  bool complete_ = false;  // all ranks of the last selection are in buckets
+  BucketMap<V> map_{0, 0, 0, 0};
 };
 
 }  // namespace rf

@@ -34,8 +34,13 @@ __attribute__((always_inline)) inline void pack_bytes(const Ints* v, uint8_t* ou
 // The vector of V that one register holds: GCC computes with wider ones number by number.
 template <typename V>
 struct Register {
-  typedef V type __attribute__((vector_size(32)));
-  static constexpr int kLanes = 32 / sizeof(V);
+#ifdef __AVX2__
+  static constexpr int kBytes = 32;
+#else
+  static constexpr int kBytes = 16;
+#endif
+  typedef V type __attribute__((vector_size(kBytes)));
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(V));
 };
 
 // out[0..32) from x[0..32): number(vector) gives one number in [0, 255] for each value.

@@ -236,8 +236,12 @@ void RowRemoval<V>::write_codes(const RemovalPlan& plan, uint64_t seed, int64_t 
   const bool morf = plan.order == RF_MORF;
   V edges[RF_MAX_RATES];
   for (int j = 0; j < plan.count; ++j) edges[j] = bounds_[j].value;
-  const auto count = morf ? count_bounds<true, V> : count_bounds<false, V>;
-  count(values_, f_, edges, plan.count, codes);
+  const bool done = morf ? selector_.template count_edges<true>(f_, edges, plan.count, codes)
+                         : selector_.template count_edges<false>(f_, edges, plan.count, codes);
+  if (!done) {
+    const auto count = morf ? count_bounds<true, V> : count_bounds<false, V>;
+    count(values_, f_, edges, plan.count, codes);
+  }
   for (int first = 0, end; first < plan.count; first = end) {
     end = first + 1;
     if (!bounds_[first].split) continue;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "cpu/compress.h"
+#include "cpu/pack_bytes.h"
 
 namespace rf {
 
@@ -79,28 +80,24 @@ class FewValues {
   }
 
  private:
-  static constexpr int kLanes = 32 / sizeof(V), kVectors = kFew / kLanes;
-  typedef V Values __attribute__((vector_size(32)));
+  static constexpr int kLanes = Register<V>::kLanes, kVectors = kFew / kLanes;
+  using Values = typename Register<V>::type;
   typedef decltype(Values{} < Values{}) Counts;
   using Count = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
 
   static Counts lane_numbers() {
-    if constexpr (kLanes == 8) {
-      return Counts{0, 1, 2, 3, 4, 5, 6, 7};
-    } else {
-      return Counts{0, 1, 2, 3};
-    }
+    Counts numbers{};
+    for (int lane = 0; lane < kLanes; ++lane) numbers[lane] = lane;
+    return numbers;
   }
   __attribute__((always_inline)) static V largest_lane(Values v) {
     if constexpr (kLanes == 8) {
       v = max_of(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
       v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
-      v = max_of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6));
-    } else {
+    } else if constexpr (kLanes == 4) {
       v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
-      v = max_of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2));
     }
-    return v[0];
+    return max_of<V>(v[0], v[1]);
   }
   __attribute__((always_inline)) static int count_true(Counts mask) {
 #ifdef __AVX2__
