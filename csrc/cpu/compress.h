@@ -15,7 +15,7 @@
 namespace rf {
 
 // Room that buffers need beyond their values: what keep_between may write, and FewValues read.
-constexpr int64_t kCompressSlack = 32;
+constexpr int64_t kCompressSlack = 64;
 
 #ifdef __AVX2__
 // Byte w of order[mask]: which 32-bit word of a vector goes to word w so that the lanes in `mask`

@@ -15,6 +15,7 @@
 
 #include "cpu/arena.h"
 #include "cpu/pack_bytes.h"
+#include "cpu/row_writers.h"
 #include "cpu/select_values.h"
 
 namespace rf {
@@ -35,8 +36,8 @@ class BucketMap {
     low_key_ = keys_of(Values{} + low);
     high_key_ = keys_of(Values{} + high);
     using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
-    const Unsigned span = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
-    while (span >> shift_ >= kBuckets) ++shift_;
+    const Unsigned keys = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
+    while (keys >> shift_ >= kBuckets) ++shift_;
   }
 
   void find(const V* x, int64_t n, uint8_t* ids) const {
@@ -145,27 +146,14 @@ class RowSelector {
     };
     const int64_t lowest = ranks[first], highest = ranks[last - 1],
                   quarter = (highest - lowest) / 4;
-    map_ = BucketMap<V>(sampled(lowest, -2), sampled(lowest + quarter, 0),
-                        sampled(highest - quarter, 0), sampled(highest, 2));
+    map_ = BucketMap<V>(sampled(lowest, -3), sampled(lowest + quarter, 0),
+                        sampled(highest - quarter, 0), sampled(highest, 3));
     map_.find(x, n, ids_);
     count_buckets(n);
     find_buckets(ranks + first, last - first, n / 8);
     collect(x, n);
     complete_ = first == 0 && last == count;
-    for (int r = first; r < last; ++r) {
-      const Wanted& b = wanted_[r - first];
-      if (r > first && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
-        out[r] = out[r - 1];                    // one more rank within the same ties
-      } else if (!wanted_buckets_[b.bucket]) {  // crowded
-        out[r] = select_rank(x, n, ranks[r], buffers_[1], buffers_[2]);
-      } else {
-        const V* values = buffers_[0] + b.start;
-        const int64_t rank = ranks[r] - b.before;
-        out[r] = b.size <= 8 ? FewValues<V, 8>(values, b.size).at(rank)
-                             : select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
-        out[r].smaller += b.before;
-      }
-    }
+    search_collected(x, n, ranks + first, out + first);
   }
 
   // codes[i]: how many of the edges leave x[i] alone, for edges that were found by the last call of
@@ -184,15 +172,10 @@ class RowSelector {
       if (!wanted_buckets_[buckets[j]] && histogram_[buckets[j]] > 0) return false;
     }
     count_bucket_edges<morf>(ids_, n, buckets, count, static_cast<uint8_t>(nothing), codes);
-    for (int j = 0; j < count; ++j) {
-      const Wanted* b = wanted_;
-      while (b < wanted_ + wanted_count_ && b->bucket != buckets[j]) ++b;
-      if (b == wanted_ + wanted_count_) continue;
-      for (int64_t k = b->start; k < b->start + b->size; ++k) {
-        const V v = buffers_[0][k];
-        codes[positions_[k]] += !(morf ? v >= edges[j] : v <= edges[j]);
-      }
-    }
+    uint8_t* const exact = reinterpret_cast<uint8_t*>(buffers_[1]);
+    count_bounds<morf>(buffers_[0], collected_, edges, count, exact);
+    for (int64_t k = 0; k < collected_; ++k)
+      codes[positions_[k]] = static_cast<uint8_t>(exact[k] + nothing);
     return true;
   }
 
@@ -224,6 +207,35 @@ class RowSelector {
       out[r] = select_rank(x, n, ranks[r], buffers_[0], buffers_[1], false,
                            neighbours ? out + r + 1 : nullptr);
       r += neighbours;
+    }
+  }
+
+  // Buckets are in order, so a rank of the row is a rank among all that is collected.
+  void search_collected(const V* x, int64_t n, const int64_t* ranks, OrderStatistic<V>* out) {
+    const auto search = [&](const auto& in_collected) {
+      for (int r = 0; r < wanted_count_; ++r) {
+        const Wanted& b = wanted_[r];
+        if (r > 0 && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
+          out[r] = out[r - 1];  // one more rank within the same ties
+        } else if (b.size > crowd_) {
+          out[r] = select_rank(x, n, ranks[r], buffers_[1], buffers_[2]);
+        } else {
+          out[r] = in_collected(b, ranks[r] - b.before);
+          out[r].smaller += b.before;
+        }
+      }
+    };
+    if (collected_ <= kTogether) {
+      const FewValues<V, kTogether> few(buffers_[0], collected_);
+      search([&](const Wanted& b, int64_t rank) {
+        OrderStatistic<V> s = few.at(b.start + rank);
+        s.smaller -= b.start;
+        return s;
+      });
+    } else {
+      search([&](const Wanted& b, int64_t rank) {
+        return select_rank(buffers_[0] + b.start, b.size, rank, buffers_[1], buffers_[2]);
+      });
     }
   }
 
@@ -310,10 +322,9 @@ class RowSelector {
       next[bucket] = static_cast<uint32_t>(wanted_[r].start);
       buckets[distinct++] = static_cast<uint8_t>(bucket);
     }
-    if (distinct == 0) return;
     uint32_t* const hits = reinterpret_cast<uint32_t*>(buffers_[1]);
     int64_t begin = 0, count = 0;
-    for (; distinct <= kFewBuckets && begin + kHitBytes <= n; begin += kHitBytes) {
+    for (; distinct > 0 && distinct <= kFewBuckets && begin + kHitBytes <= n; begin += kHitBytes) {
       uint64_t left = hits_of(ids_ + begin, buckets, distinct);
       const int here = __builtin_popcountll(left);
       // Always four, without a branch; more are rare.
@@ -331,9 +342,10 @@ class RowSelector {
       buffers_[0][to] = x[i];
       positions_[to] = i;
     }
+    collected_ = count;
   }
 
-  static constexpr int kFewBuckets = 24, kHitBytes = 64;
+  static constexpr int kFewBuckets = 24, kHitBytes = 64, kTogether = 64;
   static constexpr uint64_t kLastHit = uint64_t{1} << 63;
 
   // Which of kHitBytes ids are one of the buckets, as bits.
@@ -371,6 +383,7 @@ class RowSelector {
   Wanted* wanted_;
   uint8_t wanted_buckets_[kBuckets];
   int wanted_count_ = 0;
+  int64_t collected_ = 0;  // how many values are
   int64_t crowd_ = 0;      // buckets with more values than this are not collected
   bool complete_ = false;  // all ranks of the last selection are in buckets
   BucketMap<V> map_{0, 0, 0, 0};

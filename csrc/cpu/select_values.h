@@ -41,8 +41,11 @@ class FewValues {
     }
     V padded[kFew];
     std::memcpy(padded, values_, sizeof(values_));
-    for (int i = 0; i < kFew; ++i) {
-      for (int k = 0; k < kVectors; ++k) smaller_[k] -= padded[i] < values_[k];
+    constexpr int kGroup = std::min(kVectors, 4);  // as many vectors as registers hold with counts
+    for (int first = 0; first < kVectors; first += kGroup) {
+      for (int i = 0; i < kFew; ++i) {
+        for (int k = first; k < first + kGroup; ++k) smaller_[k] -= padded[i] < values_[k];
+      }
     }
   }
 
