@@ -96,6 +96,11 @@ bool RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
   return true;
 }
 
+template <typename V>
+void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
+  selector_.select(values_, f_, ranks, count, out);
+}
+
 // The bounds of all rates, for codes made non-decreasing in what they remove; see
 // docs/selection.md.
 template <typename V>

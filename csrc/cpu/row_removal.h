@@ -52,9 +52,7 @@ class RowRemoval {
   bool load_row(rf_dtype dtype, const void* row);
 
   // out[r] for the ascending ranks[r].
-  void select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
-    selector_.select(values_, f_, ranks, count, out);
-  }
+  void select(const int64_t* ranks, int count, OrderStatistic<V>* out);
 
   // mask[i]: whether feature i goes at the only rate of the plan; with `keep`, whether it stays.
   void write_mask(const RemovalPlan& plan, bool keep, uint64_t seed, int64_t sample, uint8_t* mask);
