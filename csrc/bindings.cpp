@@ -18,8 +18,8 @@ PYBIND11_MODULE(RF_MODULE, m) {
   m.def("advise_huge_pages", &rf::advise_huge_pages);
   m.def("backend_name", &rf_backend_name);
   m.def("build_info", &rf_build_info);
-  m.def("set_num_threads", &rf_set_num_threads);
-  m.def("get_num_threads", &rf_get_num_threads);
+  RF_DEF(set_num_threads);
+  RF_DEF(get_num_threads);
 
 #ifdef RF_SIMT  // the emulator: csrc/simt/README.md
   m.def("simt_set_seed", &rf::simt::set_seed);

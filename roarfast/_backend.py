@@ -116,7 +116,7 @@ def use_host_backend(name: str) -> Iterator[None]:
 def set_num_threads(threads: int | None) -> None:
     """Sets how many CPU threads the kernels use; `None` goes back to the default.
 
-    The default follows `ROARFAST_NUM_THREADS`, then `torch.get_num_threads()` if torch is loaded, then the cores
+    The default follows `ROARFAST_NUM_THREADS` (as it was at the first call), then `torch.get_num_threads()` if torch is loaded, then the cores
     this process may run on. Results do not depend on it.
     """
     global _explicit_threads
@@ -125,15 +125,23 @@ def set_num_threads(threads: int | None) -> None:
     _explicit_threads = threads
 
 
+@cache  # reading the environment takes as long as a small call
+def _threads_of_environment() -> int | None:
+    value = os.environ.get("ROARFAST_NUM_THREADS")
+    if not value:
+        return None
+    if not value.isdigit() or int(value) < 1:
+        raise ValueError(f"ROARFAST_NUM_THREADS must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
 def get_num_threads() -> int:
     """How many CPU threads the kernels use now."""
     if _explicit_threads is not None:
         return _explicit_threads
-    from_environment = os.environ.get("ROARFAST_NUM_THREADS")
-    if from_environment:
-        if not from_environment.isdigit() or int(from_environment) < 1:
-            raise ValueError(f"ROARFAST_NUM_THREADS must be an integer >= 1, got {from_environment!r}")
-        return int(from_environment)
+    from_environment = _threads_of_environment()
+    if from_environment is not None:
+        return from_environment
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_num_threads"):
         return int(torch.get_num_threads())

@@ -61,13 +61,16 @@ def test_unknown_simd_level_is_an_error() -> None:
 def test_threads_follow_the_explicit_setting_then_the_environment_then_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.delenv("ROARFAST_NUM_THREADS", raising=False)
+    _backend._threads_of_environment.cache_clear()
     assert rf.get_num_threads() == torch.get_num_threads()
     monkeypatch.setenv("ROARFAST_NUM_THREADS", "3")
+    _backend._threads_of_environment.cache_clear()
     assert rf.get_num_threads() == 3
     rf.set_num_threads(5)
     assert rf.get_num_threads() == 5
     rf.total_variation(np.zeros((2, 2)))
     assert _backend.cpu().get_num_threads() == 5
+    _backend._threads_of_environment.cache_clear()
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])

@@ -59,6 +59,9 @@ PyObject* call(Result (*f)(Args...), PyObject* const* args, std::index_sequence<
     Py_END_ALLOW_THREADS;
     raise_if(status);
     Py_RETURN_NONE;
+  } else if constexpr (std::is_void_v<Result>) {
+    f(std::get<kIndex>(values)...);
+    Py_RETURN_NONE;
   } else {
     return PyLong_FromLongLong(f(std::get<kIndex>(values)...));
   }

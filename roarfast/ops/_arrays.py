@@ -25,8 +25,9 @@ ArrayT = TypeVar("ArrayT", bound="np.ndarray[Any, Any] | torch.Tensor")
 # The values of rf_dtype in csrc/include/roarfast.h.
 DTYPE_CODES = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "uint8": 4, "bool": 5}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-# `dtype.name` builds its string anew each time, which takes microseconds.
-NUMPY_NAMES = {np.dtype(name): name for name in DTYPE_CODES if name != "bfloat16"}
+# `dtype.name` builds its string anew each time, which takes microseconds; np.dtype(name) parses it.
+NUMPY_DTYPES = {name: np.dtype(name) for name in (*DTYPE_CODES, "int64", "int32") if name != "bfloat16"}
+NUMPY_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 HUGE_BYTES = 4 << 20  # from here on new memory is asked for in large pages; where NumPy does so too
 
@@ -76,18 +77,20 @@ class NumpyArrays:
         return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
     def contiguous(self, a: np.ndarray[Any, Any], dtype: str | None = None) -> np.ndarray[Any, Any]:
-        native = np.dtype(dtype) if dtype else a.dtype.newbyteorder("=")
+        if a.flags.c_contiguous and (a.dtype == NUMPY_DTYPES[dtype] if dtype else a.dtype.isnative):
+            return a
+        native = NUMPY_DTYPES[dtype] if dtype else a.dtype.newbyteorder("=")
         return np.ascontiguousarray(a, native).reshape(a.shape)  # ascontiguousarray makes 0-d arrays 1-d
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> np.ndarray[Any, Any]:
-        return np.empty(tuple(shape), dtype)
+        return np.empty(shape, NUMPY_DTYPES[dtype])
 
     def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any) -> np.ndarray[Any, Any]:
         if out is None:
             return self.empty(shape, dtype, like)
         if not isinstance(out, np.ndarray):
             raise TypeError(f"out must be a NumPy array like the input, got {type(out).__name__}")
-        _check_out(out, shape, dtype, out.dtype.name)
+        _check_out(out, shape, dtype, self.dtype(out))
         if not out.flags.writeable:
             raise ValueError("out is read-only")
         writable_in_place = out.flags.c_contiguous and out.dtype.isnative and not np.may_share_memory(out, like)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from roarfast.ops import _check as check
@@ -43,14 +44,21 @@ def gaussian_filter(
         (5, 5)
     """
     check.images("a", a, FLOATS)
-    sigmas = [check.number("sigma", s, low=0) for s in check.per_axis("sigma", sigma)]
+    sigmas, radii = _sigmas_and_radii(*check.per_axis("sigma", sigma), truncate, *check.per_axis("radius", radius))
+    return _op(a, sigmas, radii, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+
+
+@lru_cache(typed=True)  # typed: True is not 1
+def _sigmas_and_radii(
+    sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any
+) -> tuple[list[float], list[int]]:
+    sigmas = [check.number("sigma", s, low=0) for s in (sigma_y, sigma_x)]
     check.number("truncate", truncate, low=0)
     radii = [
         int(truncate * s + 0.5) if r is None else check.integer("radius", r, low=0)
-        for s, r in zip(sigmas, check.per_axis("radius", radius))
+        for s, r in zip(sigmas, (radius_y, radius_x))
     ]
-    radii = [r if s > 0 else 0 for s, r in zip(sigmas, radii)]
-    return _op(a, sigmas, radii, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+    return sigmas, [r if s > 0 else 0 for s, r in zip(sigmas, radii)]
 
 
 def _run(
