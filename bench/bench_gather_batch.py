@@ -91,8 +91,8 @@ def convnet_step(batch: int, size: int) -> Callable[[], Any]:
     return run
 
 
-def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = "NCHW") -> Case:
-    """Batches as the training loop makes them: written to the same memory every time."""
+def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = "NCHW", new: bool = False) -> Case:
+    """Batches as the training loop makes them, written to the same memory every time; or `new` ones as the rivals make."""
     rng = np.random.default_rng(0)
     images = torch.from_numpy(rng.integers(0, 256, (n, 3, size, size), dtype=np.uint8))
     codes = torch.from_numpy(rng.integers(0, 10, (n, size, size), dtype=np.uint8))
@@ -106,9 +106,10 @@ def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = 
         others = {STEP: convnet_step(batch, size)}
     return Case(
         "gather_batch",
-        f"{batch}x3x{size}x{size}{', channels-last' if memory == 'NHWC' else ''}",
+        f"{batch}x3x{size}x{size}{', channels-last' if memory == 'NHWC' else ''}{', new memory' if new else ''}",
         lambda: rf.gather_batch(
-            images, index, codes, DROP, FILL, pad=PAD, random_crop=True, flip=True, mean=MEAN, std=STD, memory=memory, out=out
+            images, index, codes, DROP, FILL, pad=PAD, random_crop=True, flip=True, mean=MEAN, std=STD, memory=memory,
+            out=None if new else out,
         ),
         {"torch, batched": batched_torch(images, index, codes), **others},
         floors,
@@ -126,4 +127,5 @@ def cases(quick: bool) -> Iterator[Case]:
     loaders = ("torchvision, 0 workers", "torchvision, 2 workers")
     yield case(10_000, 128, 32, {"torch, batched": 5.0, **dict.fromkeys(loaders, 10.0)})
     yield case(10_000, 128, 32, {STEP: 19.0}, memory="NHWC")  # data takes at most 5 % of a training step
-    yield case(256, 64, 224, {"torch, batched": 3.0, **dict.fromkeys(loaders, 5.0)})
+    for new in (False, True):
+        yield case(256, 64, 224, {"torch, batched": 3.0, **dict.fromkeys(loaders, 5.0)}, new=new)
