@@ -16,24 +16,6 @@ constexpr int64_t kChunk = 4 * kLaneBlocks;  // features hashed at a time
 template <typename V>
 constexpr V kNan = std::numeric_limits<V>::quiet_NaN();
 
-// Written with vector types: GCC makes a poor reduction of the loop. Also brings the row into the
-// cache, at the speed of memory.
-template <typename V>
-bool has_nan(const V* x, int64_t n) {
-  using Values = typename Register<V>::type;
-  constexpr int kLanes = Register<V>::kLanes;
-  auto nan = Values{} != Values{};
-  int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    const Values a = load_as<Values>(x + i), b = load_as<Values>(x + i + kLanes);
-    nan |= (a != a) | (b != b);
-  }
-  bool any = false;
-  for (int lane = 0; lane < kLanes; ++lane) any |= nan[lane] != 0;
-  for (; i < n; ++i) any |= x[i] != x[i];
-  return any;
-}
-
 // The inclusive bound in V that compares as NumPy compares T with its threshold, which it
 // interpolates between a and b.
 template <typename T, typename V>
@@ -77,7 +59,8 @@ RowRemoval<V>::RowRemoval(void* scratch, int64_t f, int64_t rates)
 }
 
 template <typename V>
-bool RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
+void RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
+  has_nan_ = false;
   dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, V>) {
@@ -87,17 +70,17 @@ bool RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
       values_ = converted_;
     }
   });
-  if (!has_nan(values_, f_)) return false;
+}
+
+template <typename V>
+void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
+  if (selector_.select(values_, f_, ranks, count, out)) return;
+  has_nan_ = true;
   for (int64_t i = 0; i < f_; ++i) {
     const V v = values_[i];
     converted_[i] = v != v ? kHighest<V> : v;
   }
   values_ = converted_;
-  return true;
-}
-
-template <typename V>
-void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
   selector_.select(values_, f_, ranks, count, out);
 }
 

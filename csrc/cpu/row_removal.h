@@ -48,10 +48,13 @@ class RowRemoval {
     return RowRemoval(nullptr, f, rates).arena_.bytes();
   }
 
-  // Loads a row of any dtype that is compared as V, with +inf for NaN. Whether it has a NaN.
-  bool load_row(rf_dtype dtype, const void* row);
+  // Loads a row of any dtype that is compared as V.
+  void load_row(rf_dtype dtype, const void* row);
 
-  // out[r] for the ascending ranks[r].
+  // Whether the row had a NaN, known after any of the following.
+  bool has_nan() const { return has_nan_; }
+
+  // out[r] for the ascending ranks[r]. From here on the row has +inf for NaN.
   void select(const int64_t* ranks, int count, OrderStatistic<V>* out);
 
   // mask[i]: whether feature i goes at the only rate of the plan; with `keep`, whether it stays.
@@ -74,6 +77,7 @@ class RowRemoval {
   int64_t f_;
   RowSelector<V> selector_;
   const V* values_ = nullptr;
+  bool has_nan_ = false;
   V* converted_;
   uint32_t* hashes_;          // [f], rounded up to whole chunks
   uint32_t* tied_hashes_[3];  // [f + kCompressSlack]: those of ties only, and room to search them
@@ -105,7 +109,8 @@ struct SelectedRows {
   }
   int64_t workspace_bytes() const { return thread_bytes() * plan_threads(n, grain); }
 
-  // Calls body(row, i, extra bytes) with every row i loaded, and says which have a NaN.
+  // Calls body(row, i, extra bytes) with every row i loaded, which must select from it, and says
+  // which have a NaN.
   template <typename Body>
   void for_each(const void* in, uint8_t* nan_flags, void* workspace, const Body& body) const {
     dtype == RF_FLOAT64 ? for_each_as<double>(in, nan_flags, workspace, body)
@@ -120,9 +125,9 @@ struct SelectedRows {
       unsigned char* mine = static_cast<unsigned char*>(workspace) + thread * thread_bytes();
       RowRemoval<V> row(mine + extra, f, rates);
       for (int64_t i = begin; i < end; ++i) {
-        const bool nan = row.load_row(dtype, static_cast<const unsigned char*>(in) + i * row_bytes);
-        if (nan_flags) nan_flags[i] = nan;
+        row.load_row(dtype, static_cast<const unsigned char*>(in) + i * row_bytes);
         body(row, i, mine);
+        if (nan_flags) nan_flags[i] = row.has_nan();
       }
     });
   }
