@@ -105,9 +105,9 @@ def time_interleaved(
 
     Everybody is warmed up, then all take turns, so that a busy machine slows all of them; a sample of a short call
     is a loop of at least 2 ms. Before a sample comes a rest, in which the threads of the one before stop looking for
-    work (libgomp's do so for milliseconds and would share the cores with the next), and for short calls one that
-    does not count. Whoever has used up `seconds` sits out, but not before `min_repeats` samples (two for what takes
-    longer than a second).
+    work (libgomp's do so for milliseconds and would share the cores with the next), and for short calls twice as
+    many that do not count, since a core that rested is slow for a few milliseconds. Whoever has used up `seconds`
+    sits out, but not before `min_repeats` samples (two for what takes longer than a second).
     """
     now = CLOCKS[clock]
     loops, best, used, count = {}, {}, {}, {}
@@ -126,7 +126,8 @@ def time_interleaved(
             waiting = False
             time.sleep(REST_SECONDS)
             if loops[name] > 1:
-                run()
+                for _ in range(2 * loops[name]):
+                    run()
             start = now()
             for _ in range(loops[name]):
                 run()
