@@ -167,3 +167,16 @@ def test_never_leaves_the_range_of_the_image(image, sigma, mode):
 def test_bad_arguments(a, kwargs, error, message):
     with pytest.raises(error, match=message):
         rf.gaussian_filter(a, **kwargs)
+
+
+def test_parameters_that_change_or_cannot_be_hashed(rng):
+    torch = pytest.importorskip("torch")
+    a = make_images(rng, (9, 11), "float64")
+    sigma = torch.tensor(1.0)
+    np.testing.assert_array_equal(rf.gaussian_filter(a, sigma), rf.gaussian_filter(a, 1))
+    sigma.fill_(2.0)
+    np.testing.assert_array_equal(rf.gaussian_filter(a, sigma), rf.gaussian_filter(a, 2))
+    with pytest.raises(TypeError, match="sigma must be a number, got \\[1\\]"):
+        rf.gaussian_filter(a, ([1], 2))
+    with pytest.raises(TypeError, match="sigma must be a number, got True"):  # equal to 1, which was accepted above
+        rf.gaussian_filter(a, True)

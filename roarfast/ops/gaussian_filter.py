@@ -44,14 +44,13 @@ def gaussian_filter(
         (5, 5)
     """
     check.images("a", a, FLOATS)
-    sigmas, radii = _sigmas_and_radii(*check.per_axis("sigma", sigma), truncate, *check.per_axis("radius", radius))
+    given = (*check.per_axis("sigma", sigma), truncate, *check.per_axis("radius", radius))
+    parse = _parse_cached if all(type(v) in (int, float, type(None)) for v in given) else _parse
+    sigmas, radii = parse(*given)
     return _op(a, sigmas, radii, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
 
 
-@lru_cache(typed=True)  # typed: True is not 1
-def _sigmas_and_radii(
-    sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any
-) -> tuple[list[float], list[int]]:
+def _parse(sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any) -> tuple[list[float], list[int]]:
     sigmas = [check.number("sigma", s, low=0) for s in (sigma_y, sigma_x)]
     check.number("truncate", truncate, low=0)
     radii = [
@@ -59,6 +58,9 @@ def _sigmas_and_radii(
         for s, r in zip(sigmas, (radius_y, radius_x))
     ]
     return sigmas, [r if s > 0 else 0 for s, r in zip(sigmas, radii)]
+
+
+_parse_cached = lru_cache(typed=True)(_parse)  # of plain numbers only: a tensor may change and stay the same key
 
 
 def _run(
