@@ -79,6 +79,33 @@ def test_imputed_dataset_replaces_the_fill(backend: Backend, rng, layout, kind):
     )
 
 
+@pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 23, 24, 32, 41])
+@pytest.mark.parametrize("removal", ["none", "fill", "keep", "imputed"])
+def test_rgb_rows_stay_rgb(backend: Backend, rng, width, removal):
+    """Pixels in, pixels out has its own CPU kernel, eight pixels at a time: all remainders, crops and mirrored rows."""
+    images, codes = dataset(rng, n=9, h=5, w=width, layout="NHWC")
+    options = {} if removal == "none" else {"codes": codes, "j": 2, "keep": removal == "keep", "fill": (9.5, 120, 255)}
+    if removal == "imputed":
+        options["imputed"] = rng.integers(0, 256, images.shape, dtype=np.uint8)
+    kwargs = {"layout": "NHWC", "mean": MEAN, "std": STD, "pad": 3, "pad_value": (1, 2, 3), "flip": True, "seed": 1}
+    for crop in (None, (8, width + 6), (2, max(1, width - 4))):
+        options |= {"crop": crop, "random_crop": True}
+        got = backend(rf.gather_batch, images, np.arange(9), memory="NHWC", **options, **kwargs)
+        same_bits(got, reference.gather_batch(images, range(9), **options, **kwargs))
+
+
+def test_tables_are_cached_only_for_plain_numbers(rng):
+    """A changed array must not give the batch of the old one, and True is not 1."""
+    images, _ = dataset(rng)
+    mean = np.array(MEAN)
+    before = rf.gather_batch(images, [0], mean=mean)
+    mean += 0.25
+    np.testing.assert_allclose(rf.gather_batch(images, [0], mean=mean), before - 0.25, atol=1e-6)
+    rf.gather_batch(images, [0], std=1.0)
+    with pytest.raises(TypeError, match="std must be a number, got True"):
+        rf.gather_batch(images, [0], std=True)
+
+
 def test_channel_codes(backend: Backend, rng):
     images, _ = dataset(rng)
     codes = rng.integers(0, 4, images.shape, dtype=np.uint8)

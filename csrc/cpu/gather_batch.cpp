@@ -1,14 +1,16 @@
 // gather_batch on the CPU. Work is cut into output rows; a row is made in source order, in segments
 // that stay in L1: deinterleave (pixel-ordered input only), normalise with removal, then store
 // reversed, interleaved or converted as the output asks. Plane-ordered float32 rows that are not
-// flipped skip the last step.
+// flipped skip the last step. RGB pixels that stay pixels have a way of their own, rgb_rows.h.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
 #include "common/parallel.h"
+#include "cpu/rgb_rows.h"
 
 namespace {
 
@@ -198,6 +200,34 @@ void make_row(const Batch& batch, const Row& row, int64_t out_y, T* out) {
   }
 }
 
+// Whether RgbRows can make the rows of this batch.
+bool stays_rgb(const Batch& batch, rf_dtype out_dtype) {
+  return batch.layout == RF_NHWC && batch.out_layout == RF_NHWC && batch.c == 3 &&
+         out_dtype == RF_FLOAT32 && (batch.codes == nullptr || batch.code_channels == 1) &&
+         (batch.imputed == nullptr || batch.imputed_dtype == RF_UINT8);
+}
+
+// One output row of RGB pixels: false if too little of it lies inside the image.
+bool make_rgb_row(const Batch& batch, const rf::RgbRows& rgb, const Row& row, float* out) {
+  const bool inside = row.y >= 0 && row.y < batch.h;
+  const int64_t first = inside ? std::clamp<int64_t>(-row.x, 0, batch.out_w) : batch.out_w;
+  const int64_t last = inside ? std::clamp<int64_t>(batch.w - row.x, first, batch.out_w) : first;
+  const int64_t count = last - first, padded = row.flip ? batch.out_w - last : first;
+  if (count > 0 && count < rf::RgbRows::kPixels) return false;
+  if (count > 0) {
+    const int64_t pixel = (row.image * batch.h + row.y) * batch.w + row.x + first;
+    const auto* imputed = static_cast<const uint8_t*>(batch.imputed);
+    rgb.run(batch.images + 3 * pixel, batch.codes ? batch.codes + pixel : nullptr,
+            imputed ? imputed + 3 * pixel : nullptr, count, row.flip, out + 3 * padded);
+  }
+  const auto pad = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::copy_n(batch.pad_value, 3, out + 3 * i);
+  };
+  pad(0, padded);
+  pad(padded + count, batch.out_w);
+  return true;
+}
+
 }  // namespace
 
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
@@ -224,6 +254,8 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
       drop,   keep != 0};
   const int64_t range_y = h + 2 * pad - out_h, range_x = w + 2 * pad - out_w;
   const int64_t grain = std::max<int64_t>(1, kTaskElements / (out_w * c));
+  std::optional<rf::RgbRows> rgb;
+  if (stays_rgb(batch, out_dtype)) rgb.emplace(table, table + c, table + 2 * c, drop, keep != 0);
   rf::dispatch_float(out_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {
@@ -239,7 +271,11 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
           }
           const int64_t out_y = r % out_h;
           const Row row = {index[sample], place.y + out_y, place.x, place.flip};
-          make_row(batch, row, out_y, static_cast<T*>(out) + sample * c * out_h * out_w);
+          T* const target = static_cast<T*>(out) + sample * c * out_h * out_w;
+          if constexpr (std::is_same_v<T, float>) {
+            if (rgb && make_rgb_row(batch, *rgb, row, target + 3 * out_y * out_w)) continue;
+          }
+          make_row(batch, row, out_y, target);
         }
       });
     }

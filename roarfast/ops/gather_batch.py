@@ -113,11 +113,9 @@ def gather_batch(
     check.one_of("dtype", name, _OUT_DTYPES)
     if name == "bfloat16" and not is_tensor(images):
         raise TypeError("dtype 'bfloat16' needs torch tensors: NumPy has no bfloat16")
-    table = _table(
-        channels, _per_channel("mean", mean, channels), _per_channel("std", std, channels),
-        None if fill is None else _per_channel("fill", fill, channels), _per_channel("pad_value", pad_value, channels),
-        str(images.device) if is_tensor(images) else None,
-    )  # fmt: skip
+    device = images.device if is_tensor(images) else None
+    plain = all(value is None or _is_plain(value) for value in (mean, std, fill, pad_value))
+    table = (_table if plain else _table.__wrapped__)(channels, mean, std, fill, pad_value, device)
     if check_index:
         _check_range(index, n)
     return _op(
@@ -175,19 +173,28 @@ def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ..
     return tuple(check.number(name, v) for v in values)
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether equal values mean the same: not arrays or tensors, which may change, nor True, which equals 1."""
+    return type(value) is float or (type(value) is tuple and all(type(v) is float for v in value))
+
+
 @lru_cache(maxsize=256)
 def _table(
-    channels: int, mean: tuple[float, ...], std: tuple[float, ...], fill: tuple[float, ...] | None,
-    pad_value: tuple[float, ...], device: str | None,
-) -> Any:  # fmt: skip
+    channels: int, mean: PerChannel, std: PerChannel, fill: PerChannel | None, pad_value: PerChannel, device: Any
+) -> Any:
     """Rows scale, bias, normalised fill, normalised pad: what rf_gather_batch takes. Cached, so also on its device."""
-    if min(std) <= 0:
-        raise ValueError(f"std must be > 0, got {min(std):g}")
+    means, stds, pads = (
+        np.array(_per_channel(name, value, channels))
+        for name, value in (("mean", mean), ("std", std), ("pad_value", pad_value))
+    )
+    fills = 255.0 * means if fill is None else np.array(_per_channel("fill", fill, channels))
+    if min(stds) <= 0:
+        raise ValueError(f"std must be > 0, got {min(stds):g}")
     table = np.empty((4, channels), np.float32)
-    table[0] = 1.0 / (255.0 * np.array(std))
-    table[1] = -np.array(mean) / np.array(std)
-    for row, level in ((2, 255.0 * np.array(mean) if fill is None else fill), (3, pad_value)):
-        table[row] = np.asarray(level, np.float32) * table[0]
+    table[0] = 1.0 / (255.0 * stds)
+    table[1] = -means / stds
+    for row, level in ((2, fills), (3, pads)):
+        table[row] = level.astype(np.float32) * table[0]
         table[row] += table[1]
     if device is None:
         return table

@@ -131,7 +131,7 @@ def train(
         >>> 0 <= result.accuracy <= 1
         True
     """
-    with join_world() as world, deterministic(), torch.random.fork_rng(_current_cuda()):
+    with join_world() as world, deterministic(recipe.compile), torch.random.fork_rng(_current_cuda()):
         train_set, test_set = _on_device(train_data, device, world), _on_device(test_data, device, world, train_data)
         if isinstance(model, nn.Module):
             module = model if recipe.ghost_batch is None else use_ghost_batch_norm(model, recipe.ghost_batch)
@@ -392,5 +392,5 @@ def _sgd(model: nn.Module, recipe: Recipe) -> torch.optim.SGD:
     plain = [p for p in parameters if not (recipe.decay_norm or p.ndim > 1)]
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.SGD(
-        [g for g in groups if g["params"]], lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov
+        [g for g in groups if g["params"]], lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov, fused=True
     )

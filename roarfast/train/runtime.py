@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import threading
@@ -28,21 +29,29 @@ def resolve_precision(recipe: Recipe, device: torch.device) -> str:
 
 
 @contextlib.contextmanager
-def deterministic() -> Iterator[None]:
-    """Same seed, same weights: deterministic cuDNN and torch kernels inside the block, settings restored after."""
+def deterministic(compiled: bool = False) -> Iterator[None]:
+    """Same seed, same weights: deterministic cuDNN and torch kernels inside the block, settings restored after.
+
+    `compiled` also sets torch.compile's own switch, which means importing it: seconds that other trainings are spared.
+    """
     cudnn = torch.backends.cudnn
-    before = (cudnn.deterministic, cudnn.benchmark, torch.are_deterministic_algorithms_enabled())
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    before = (cudnn.deterministic, cudnn.benchmark, torch.get_deterministic_debug_mode())
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn.deterministic, cudnn.benchmark = True, False
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    inductor = importlib.import_module("torch._inductor.config") if compiled else None
+    inductor_before = getattr(inductor, "deterministic", False)
+    if inductor is not None:
+        inductor.deterministic = True  # type: ignore[attr-defined]
+    torch.set_deterministic_debug_mode("warn")
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a second write per batch
     try:
         yield
     finally:
         cudnn.deterministic, cudnn.benchmark = before[:2]
-        torch.use_deterministic_algorithms(before[2], warn_only=warn_only)
+        torch.set_deterministic_debug_mode(before[2])
+        if inductor is not None:
+            inductor.deterministic = inductor_before  # type: ignore[attr-defined]
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 
