@@ -24,6 +24,8 @@ RF_HD Int border_index_as(Int i, Int n, rf_border mode) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
     case RF_REFLECT: {
+      if (i < 0 && i >= -n) return -1 - i;  // all but the largest filters: no division
+      if (i >= n && i < 2 * n) return 2 * n - 1 - i;
       const Int m = floor_mod(i, 2 * n);
       return m < n ? m : 2 * n - 1 - m;
     }

@@ -110,7 +110,7 @@ struct Plan {
 
   struct Scratch {  // of one thread
     const C** rows;
-    C *converted, *blurred, *result;
+    C *converted, *blurred, *result, *pair;
   };
 
   // Threads and bands follow `halo`, the radius the caller named, so that a smaller radius_y (sigma
@@ -123,6 +123,7 @@ struct Plan {
         weights_y(arena.take<C>(radius_y + 1)),
         weights_x(arena.take<C>(radius_x + 1)),
         constant_row(arena.take<C>(w)),
+        row_starts(arena.take<int64_t>(kNative ? h + 2 * radius_y + 1 : 0)),
         extended_rows(bands.rows + 2 * radius_y),
         converted_rows(kNative ? 0 : std::min(h, extended_rows)),
         first_scratch(arena),
@@ -136,6 +137,7 @@ struct Plan {
     s.converted = from.take<C>(converted_rows * w);
     s.blurred = from.take<C>(border.width() * rf::group_rows(w));
     s.result = from.take<C>(kNative ? 0 : w * rf::group_rows(w));
+    s.pair = from.take<C>(kNative ? 2 * w : 0);
     return s;
   }
   Scratch scratch(int thread) const {
@@ -148,27 +150,33 @@ struct Plan {
   rf::Bands bands;
   rf::RowBorder border;
   C *weights_y, *weights_x, *constant_row;
+  int64_t*
+      row_starts;  // where the rows of an image and of its border begin, from the first above it
   int64_t extended_rows, converted_rows;
   rf::Arena first_scratch;
   int64_t w;
 };
 
-// The usual case in registers; false if this is not one.
+// The usual case, a reflected border and one sigma for both axes: false if it is not one of those
+// that GaussianStream knows.
 template <typename T>
-bool stream_rows(const Plan<T>& plan, const rf::compute_t<T>* const* rows, int64_t count,
-                 bool isotropic, rf_border mode, int64_t radius, T* dst, int64_t w) {
+bool stream(const Plan<T>& plan, const T* in, T* out, int64_t h, int64_t w, int64_t radius) {
   using C = rf::compute_t<T>;
   bool done = false;
-  if constexpr (Plan<T>::kNative) {
-    if (!isotropic || mode != RF_REFLECT || count < 2) return false;
-    with_radius(radius, [&](auto known) {
-      if constexpr (known() > 0 && known() <= rf::Vector<C>::kLanes) {
-        if (!rf::GaussianStream<known(), C>::fits(w)) return;
-        rf::GaussianStream<known(), C>(plan.weights_y).run(rows, count, dst, w);
-        done = true;
+  with_radius(radius, [&](auto known) {
+    if constexpr (Plan<T>::kNative && known() > 0 && known() <= rf::Vector<C>::kLanes) {
+      using Stream = rf::GaussianStream<known(), C>;
+      if (!Stream::fits(w)) return;
+      for (int64_t y = 0; y < h + 2 * radius + 1; ++y) {
+        plan.row_starts[y] = rf::border_index(y - radius, h, RF_REFLECT) * w;
       }
-    });
-  }
+      rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
+        const Stream stream(plan.weights_y, plan.scratch(thread).pair, w);
+        stream.run(in + image * h * w, plan.row_starts + y0, rows, out + (image * h + y0) * w);
+      });
+      done = true;
+    }
+  });
   return done;
 }
 
@@ -181,6 +189,8 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
   Plan<T> plan(workspace, n, h, w, halo, radius_y, radius_x);
   rf::gaussian_weights(sigma_y, radius_y, plan.weights_y);
   rf::gaussian_weights(sigma_x, radius_x, plan.weights_x);
+  const bool isotropic = sigma_x == sigma_y && radius_x == radius_y;
+  if (isotropic && mode == RF_REFLECT && stream(plan, in, out, h, w, radius_y)) return;
   plan.border.plan(mode);
   std::fill(plan.constant_row, plan.constant_row + w, static_cast<C>(cval));
 
@@ -190,10 +200,6 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
     rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, mode,
                       plan.constant_row, scratch.converted, scratch.rows,
                       [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
-    if (stream_rows<T>(plan, scratch.rows, rows, sigma_x == sigma_y && radius_x == radius_y, mode,
-                       radius_y, out + (image * h + y0) * w, w)) {
-      return;
-    }
     for (int64_t first = 0; first < rows; first += group) {
       const int64_t count = std::min(group, rows - first);
       with_radius(radius_y, [&](auto radius) {

@@ -41,6 +41,16 @@ __attribute__((always_inline)) inline void store_as(C* p, V v) {
   memcpy(p, &v, sizeof(V));
 }
 
+// v, which the compiler must not load again where it is used a second time: GCC likes to fold loads
+// into arithmetic, and those that cross a cache line cost more than a move.
+template <typename V>
+__attribute__((always_inline)) inline V in_register(V v) {
+#if defined(__x86_64__)
+  __asm__("" : "+x"(v));
+#endif
+  return v;
+}
+
 // a > b ? a : b compiles to the max instruction, and gives b where a is NaN.
 template <typename V>
 __attribute__((always_inline)) inline V max_of(V a, V b) {
