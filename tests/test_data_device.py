@@ -150,3 +150,13 @@ def test_orders_differ_between_epochs_and_seeds():
     # Fixed for ever: stored results depend on it.
     assert epoch_order(10, seed=0, epoch=0).tolist() == [8, 0, 2, 1, 4, 6, 9, 7, 3, 5]
     assert epoch_order(6, seed=3, epoch=7).tolist() == [2, 0, 3, 5, 4, 1]
+
+
+@pytest.mark.parametrize("sizes", [[1], [3, 3, 3, 1], [7] * 60, [100, 100, 100, 5], [2, 90, 2, 90, 90, 40]])
+def test_small_batches_made_together_are_the_same(shapes, codes, rng, sizes):
+    """`reuse` makes several in one call; what comes out are the batches that were asked for."""
+    data = DeviceDataset(shapes, codes=codes)
+    index = [rng.integers(0, 100, size) for size in sizes]
+    got = batches_of(data, index, reuse=True)
+    assert [len(x) for x, _ in got] == sizes
+    assert_same(got, [batches_of(data, [rows])[0] for rows in index])

@@ -92,7 +92,7 @@ class RowSelector {
     if (wanted_count_ == 0 || !complete_ || count > kFewBuckets) return false;
     map_.find(edges, count, buckets);
     for (int j = 0; j < count; ++j) {
-      if (!wanted_buckets_[buckets[j]] && histogram_[buckets[j]] > 0) return false;
+      if (!collected_buckets_.has(buckets[j]) && histogram_[buckets[j]] > 0) return false;
     }
     count_bucket_edges<morf>(ids_, n, buckets, count, static_cast<uint8_t>(nothing), codes);
     uint8_t* const exact = reinterpret_cast<uint8_t*>(buffers_[1]);
@@ -104,7 +104,7 @@ class RowSelector {
   }
 
  private:
-  static constexpr int kBuckets = BucketMap<V>::kBuckets, kBlockBuckets = 16;
+  static constexpr int kBuckets = BucketMap<V>::kBuckets;
   static constexpr int kSample = FewValues<V>::kCapacity;
 
   // Where the bucket that holds one wanted rank begins: in the row by rank, and in what is
@@ -138,6 +138,7 @@ class RowSelector {
   void search_collected(const V* x, int64_t n, const int64_t* ranks, OrderStatistic<V>* out) {
     const auto in_collected = [&](const Wanted& b, int64_t rank) {
       const V* const values = buffers_[0] + b.start;
+      if (b.size <= 8) return FewValues<V, 8>(values, b.size).at(rank);
       if (b.size <= 16) return FewValues<V, 16>(values, b.size).at(rank);
       return select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
     };
@@ -173,27 +174,35 @@ class RowSelector {
     while (*first < *last && tied(*last - 1)) out[--*last] = s;
   }
 
+  // Without a branch on the counts, which would be mispredicted for every rank: how many blocks of
+  // buckets, and then how many buckets of the next block, end at or before it.
   void find_buckets(const int64_t* ranks, int count, int64_t crowd) {
+    constexpr int kBlock = 8, kBlocks = kBuckets / kBlock;
+    typedef uint32_t Counts __attribute__((vector_size(4 * kBlock)));
     const uint32_t* const h = histogram_;
-    uint32_t* const blocks = histogram_ + kBuckets;  // sums of kBlockBuckets, where copies were
-    for (int k = 0; k < kBuckets / kBlockBuckets; ++k) {
-      uint32_t sum = 0;
-      for (int b = 0; b < kBlockBuckets; ++b) sum += h[k * kBlockBuckets + b];
-      blocks[k] = sum;
+    uint32_t ends_in_block[kBuckets];
+    int64_t ends[kBlocks], end = 0;
+    for (int k = 0; k < kBlocks; ++k) {
+      Counts sums = load_as<Counts>(h + k * kBlock);
+      sums += shifted<kBlock - 1>(Counts{}, sums);
+      sums += shifted<kBlock - 2>(Counts{}, sums);
+      sums += shifted<kBlock - 4>(Counts{}, sums);
+      store_as(ends_in_block + k * kBlock, sums);
+      ends[k] = end += ends_in_block[k * kBlock + kBlock - 1];
     }
-    int64_t before = 0, start = 0;
-    int bucket = 0, previous = -1;
+    int64_t start = 0;
+    int previous = -1;
     for (int r = 0; r < count; ++r) {
-      while (before + h[bucket] <= ranks[r]) {
-        before += h[bucket++];
-        if (bucket % kBlockBuckets != 0) continue;
-        while (before + blocks[bucket / kBlockBuckets] <= ranks[r]) {
-          before += blocks[bucket / kBlockBuckets];
-          bucket += kBlockBuckets;
-        }
-      }
+      int64_t block = 0;
+      for (int k = 0; k < kBlocks; ++k) block += ends[k] <= ranks[r];
+      const int64_t before_block = block > 0 ? ends[block - 1] : 0;
+      const uint32_t* const in_block = ends_in_block + block * kBlock;
+      const uint32_t rank = static_cast<uint32_t>(ranks[r] - before_block);
+      int below = 0;
+      for (int b = 0; b < kBlock; ++b) below += in_block[b] <= rank;
+      const int bucket = static_cast<int>(block) * kBlock + below;
       if (bucket != previous && previous >= 0 && h[previous] <= crowd) start += h[previous];
-      wanted_[r] = {before, static_cast<int64_t>(h[bucket]), start, bucket};
+      wanted_[r] = {before_block + in_block[below] - h[bucket], h[bucket], start, bucket};
       previous = bucket;
     }
     wanted_count_ = count;
@@ -201,34 +210,33 @@ class RowSelector {
   }
 
   // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.
-  // Few values are wanted, so vectors of ids are compared with them and only the hits are visited.
+  // Few values are wanted, so only these are visited.
   void collect(const V* x, int64_t n) {
     uint32_t next[kBuckets];  // where the next value of a wanted bucket goes
-    IdVector wanted[kFewBuckets];
-    std::memset(wanted_buckets_, 0, sizeof(wanted_buckets_));
-    int distinct = 0;
+    collected_buckets_ = BucketSet();
+    bool any = false;
     for (int r = 0; r < wanted_count_; ++r) {
-      const int bucket = wanted_[r].bucket;
-      if (wanted_buckets_[bucket] || wanted_[r].size > crowd_) continue;
-      wanted_buckets_[bucket] = 1;
-      next[bucket] = static_cast<uint32_t>(wanted_[r].start);
-      if (distinct < kFewBuckets) wanted[distinct] = IdVector{} + static_cast<uint8_t>(bucket);
-      ++distinct;
+      const Wanted& wanted = wanted_[r];
+      if (wanted.size > crowd_) continue;
+      collected_buckets_.add(wanted.bucket);
+      next[wanted.bucket] = static_cast<uint32_t>(wanted.start);
+      any = true;
     }
+    const BucketSet set = collected_buckets_;
     uint32_t* const hits = reinterpret_cast<uint32_t*>(buffers_[1]);
-    int64_t begin = 0, count = 0;
-    for (; distinct > 0 && distinct <= kFewBuckets && begin + kHitBytes <= n; begin += kHitBytes) {
-      uint64_t left = hits_of(ids_ + begin, wanted, distinct);
+    int64_t begin = any ? 0 : n, count = 0;
+    for (; begin + BucketSet::kBatch <= n; begin += BucketSet::kBatch) {
+      uint64_t left = set.find(ids_ + begin);
       const int here = __builtin_popcountll(left);
-      // Always four, without a branch; more are rare.
-      for (int k = 0; k < 4 || k < here; ++k, left &= left - 1) {
+      // Always six, without a branch; more are rare.
+      for (int k = 0; k < 6 || k < here; ++k, left &= left - 1) {
         hits[count + k] = static_cast<uint32_t>(begin + __builtin_ctzll(left | kLastHit));
       }
       count += here;
     }
     for (; begin < n; ++begin) {
       hits[count] = static_cast<uint32_t>(begin);
-      count += wanted_buckets_[ids_[begin]];
+      count += set.has(ids_[begin]);
     }
     for (int64_t k = 0; k < count; ++k) {
       const uint32_t i = hits[k], to = next[ids_[i]]++;
@@ -245,7 +253,7 @@ class RowSelector {
   uint32_t* positions_;  // [n] where the collected values are in the row
   V* buffers_[3];        // [n + kCompressSlack]; the first holds the collected values
   Wanted* wanted_;
-  uint8_t wanted_buckets_[kBuckets];
+  BucketSet collected_buckets_;
   int wanted_count_ = 0;
   int64_t collected_ = 0;  // how many values are
   int64_t crowd_ = 0;      // buckets with more values than this are not collected

@@ -180,35 +180,50 @@ __attribute__((noinline)) void count_bucket_edges(const uint8_t* ids, int64_t n,
   }
 }
 
-typedef uint8_t IdVector __attribute__((vector_size(32)));
+// Some of the 256 buckets, and which ids are among them.
+class BucketSet {
+ public:
+  static constexpr int kBatch = 64;  // ids looked at together
 
-constexpr int kHitBytes = 64;
+  void add(int bucket) {
+    // A row for the low half of the id, a bit for the high half; eight bits to a table.
+    tables_[bucket >> 7][bucket & 15] |= static_cast<uint8_t>(1 << ((bucket >> 4) & 7));
+    has_[bucket] = 1;
+  }
+  bool has(int bucket) const { return has_[bucket]; }
 
-// Which of kHitBytes ids are one of the buckets, as bits. Each bucket is given as a whole vector.
-inline uint64_t hits_of(const uint8_t* ids, const IdVector* buckets, int count) {
+  // Which of ids[0 .. kBatch) are in the set, as bits.
+  uint64_t find(const uint8_t* ids) const {
 #ifdef __AVX2__
-  const IdVector low = load_as<IdVector>(ids), high = load_as<IdVector>(ids + 32);
-  auto low_hits = low == buckets[0], high_hits = high == buckets[0];
-  for (int d = 1; d < count; ++d) {
-    low_hits |= low == buckets[d];
-    high_hits |= high == buckets[d];
-  }
-  const auto bits = [](auto mask) {
-    return static_cast<uint32_t>(_mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)));
-  };
-  return bits(low_hits) | static_cast<uint64_t>(bits(high_hits)) << 32;
+    return find32(ids) | static_cast<uint64_t>(find32(ids + 32)) << 32;
 #else
-  uint8_t hit[kHitBytes];
-  for (int i = 0; i < kHitBytes; ++i) hit[i] = ids[i] == buckets[0][0];
-  for (int d = 1; d < count; ++d) {
-    for (int i = 0; i < kHitBytes; ++i) hit[i] |= ids[i] == buckets[d][0];
-  }
-  uint64_t bits = 0;
-  for (int w = 0; w < kHitBytes / 8; ++w) {  // gathers the lowest bits of eight bytes
-    bits |= (load_as<uint64_t>(hit + 8 * w) * 0x0102040810204080u >> 56) << (8 * w);
-  }
-  return bits;
+    uint64_t bits = 0;
+    for (int i = 0; i < kBatch; ++i) bits |= static_cast<uint64_t>(has_[ids[i]]) << i;
+    return bits;
 #endif
-}
+  }
+
+ private:
+#ifdef __AVX2__
+  // Bytes are looked up in tables of sixteen, whatever the number of buckets in the set.
+  __attribute__((always_inline)) uint32_t find32(const uint8_t* ids) const {
+    const auto twice = [](const void* table) __attribute__((always_inline)) {
+      return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(table)));
+    };
+    const __m256i id = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ids));
+    const __m256i half = _mm256_set1_epi8(15), low = _mm256_and_si256(id, half),
+                  high = _mm256_and_si256(_mm256_srli_epi16(id, 4), half);
+    const __m256i rows = _mm256_blendv_epi8(_mm256_shuffle_epi8(twice(tables_[0]), low),
+                                            _mm256_shuffle_epi8(twice(tables_[1]), low), id);
+    const __m256i bit =
+        _mm256_shuffle_epi8(_mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u)), high);
+    const __m256i found = _mm256_cmpeq_epi8(_mm256_and_si256(rows, bit), bit);
+    return static_cast<uint32_t>(_mm256_movemask_epi8(found));
+  }
+#endif
+
+  uint8_t tables_[2][16] = {};
+  uint8_t has_[256] = {};
+};
 
 }  // namespace rf

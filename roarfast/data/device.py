@@ -15,6 +15,7 @@ from roarfast.data.pack import verify_images
 from roarfast.data.stream import StreamedBatch, stream_batches
 from roarfast.ops.gather_batch import PerChannel, gather_batch
 
+_TOGETHER = 600_000  # values of small batches made in one call: 2.4 MB, which stay in a cache until they are used
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -94,6 +95,7 @@ class DeviceDataset:
         self.prefetch = prefetch
         self.labels = torch.from_numpy(dataset.labels).to(self.device)
         self._budget = parse_bytes(budget) if budget is not None else None
+        self._image_values = int(np.prod(dataset.image_shape))
         self._verified = np.zeros(len(dataset), bool)  # images of a pack whose checksum was compared
         self.images: Array | torch.Tensor = dataset.images
         self.codes: Array | torch.Tensor | None = None
@@ -134,19 +136,20 @@ class DeviceDataset:
         transform = transform or Transform()
         if transform.j is not None and self.codes is None:
             raise ValueError(f"transform.j is {transform.j}, but this DeviceDataset has no codes")
-        keep: dict[tuple[int, ...], torch.Tensor] = {}
-        for batch in self._resident_batches(index) if self.resident else self._streamed_batches(index):
-            options = self._options(transform, batch)
-            out = keep.get(tuple(batch.rows.shape)) if reuse else None
+        keep: dict[int, torch.Tensor] = {}
+        options = self._options(transform)
+        for batch, sizes in self._resident_batches(index, reuse) if self.resident else self._streamed_batches(index):
+            out = keep.get(len(batch.rows)) if reuse else None
             x = gather_batch(
                 batch.images, batch.rows, batch.codes if transform.j is not None else None, ids=batch.ids,
                 imputed=batch.imputed if transform.j is not None else None, epoch=epoch, out=out, **options,
             )  # fmt: skip
             if reuse and out is None:
-                keep[tuple(batch.rows.shape)] = x
-            yield x, self.labels[batch.rows if batch.ids is None else batch.ids]
+                keep[len(batch.rows)] = x
+            y = self.labels[batch.rows if batch.ids is None else batch.ids]
+            yield from zip(x.split(sizes), y.split(sizes))
 
-    def _options(self, t: Transform, batch: StreamedBatch) -> dict[str, Any]:
+    def _options(self, t: Transform) -> dict[str, Any]:
         return {
             "layout": "NHWC", "mean": self.dataset.mean if t.mean is None else t.mean,
             "std": self.dataset.std if t.std is None else t.std, "pad": t.pad, "pad_value": t.pad_value, "crop": t.crop,
@@ -154,14 +157,23 @@ class DeviceDataset:
             "dtype": t.dtype, "memory": t.memory,
         }  # fmt: skip
 
-    def _resident_batches(self, index: Iterable[Array]) -> Iterator[StreamedBatch]:
+    def _resident_batches(self, index: Iterable[Array], together: bool) -> Iterator[tuple[StreamedBatch, list[int]]]:
+        """Batches and their sizes; small ones `together`, as a call costs about as much as it takes to make one of them."""
         assert isinstance(self.images, torch.Tensor)
+        some: list[Array] = []
         for rows in index:
-            yield StreamedBatch(
-                self.images, _to_tensor(self._check_rows(rows), self.device), None, self.codes, self.imputed  # type: ignore[arg-type]
-            )  # fmt: skip
+            some.append(self._check_rows(rows))
+            if not together or sum(map(len, some)) * self._image_values >= _TOGETHER:
+                yield self._resident_batch(some)
+                some = []
+        if some:
+            yield self._resident_batch(some)
 
-    def _streamed_batches(self, index: Iterable[Array]) -> Iterator[StreamedBatch]:
+    def _resident_batch(self, some: list[Array]) -> tuple[StreamedBatch, list[int]]:
+        rows = _to_tensor(some[0] if len(some) == 1 else np.concatenate(some), self.device)
+        return StreamedBatch(self.images, rows, None, self.codes, self.imputed), [len(r) for r in some]  # type: ignore[arg-type]
+
+    def _streamed_batches(self, index: Iterable[Array]) -> Iterator[tuple[StreamedBatch, list[int]]]:
         arrays = [self.images, self.codes, self.imputed]
 
         def read(rows: Array, targets: list[Array]) -> None:
@@ -173,7 +185,8 @@ class DeviceDataset:
                 self._verified[rows[fresh]] = True
 
         checked = (self._check_rows(rows) for rows in index)
-        yield from stream_batches(checked, arrays, read, self.device, self.prefetch)
+        for batch in stream_batches(checked, arrays, read, self.device, self.prefetch):
+            yield batch, [len(batch.rows)]
 
     def _check_rows(self, rows: Any) -> Array:
         rows = np.ascontiguousarray(rows, np.int64)

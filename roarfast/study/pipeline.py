@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import os
 import platform
 import shutil
@@ -12,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from roarfast._files import write_atomic
 from roarfast.study.cells import Identity, grid_cells
 from roarfast.study.config import DataConfig, StudyConfig
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grammar import estimator_slug
-from roarfast.study.identity import derive_seed
+from roarfast.study.identity import derive_seed, digest
 from roarfast.study.plan import Plan, Task
 
 
@@ -123,6 +125,45 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test
+
+
+def share_data(folder: Path, data: DataConfig) -> None:
+    """Leaves a generated data set in the run folder: its workers would take seconds each to make it again."""
+    if data.name != "shapes":
+        return
+    path = _shared_data(folder, data)
+    arrays: dict[str, Any] = {}
+    for part in load_data(data):
+        arrays |= {f"{part.split}_images": part.images, f"{part.split}_labels": part.labels}
+    buffer = io.BytesIO()
+    np.savez(buffer, class_names=np.array(part.class_names), **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, buffer.getvalue())
+
+
+def shared_data(folder: Path, data: DataConfig) -> tuple[Any, Any]:
+    """What `share_data` left, or else the same from its source."""
+    from roarfast.data import Dataset
+
+    path = _shared_data(folder, data)
+    if not path.is_file():
+        return load_data(data)
+    with np.load(path, allow_pickle=False) as arrays:
+        names = tuple(str(name) for name in arrays["class_names"])
+        train, test = (
+            Dataset(arrays[f"{split}_images"], arrays[f"{split}_labels"], names, name=data.name, split=split)
+            for split in ("train", "test")
+        )
+    return train, test
+
+
+def forget_shared_data(folder: Path) -> None:
+    """Deletes what `share_data` left, after a run."""
+    shutil.rmtree(folder / "data", ignore_errors=True)
+
+
+def _shared_data(folder: Path, data: DataConfig) -> Path:
+    return folder / "data" / f"{digest(data.model_dump(mode='json'))}.npz"
 
 
 def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:

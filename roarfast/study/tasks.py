@@ -57,7 +57,7 @@ class Pipeline:
         if self.device.type == "cpu":
             torch.set_num_threads(threads)
             rf.set_num_threads(threads)
-        self.train, self.test = pipeline.load_data(config.data)
+        self.train, self.test = pipeline.shared_data(folder, config.data)
         self.trainer = Trainer(config, self.train, self.test, self.device, folder)
         self._base: tuple[str, nn.Module] | None = None
         self.fills: dict[str, npt.NDArray[np.uint8]] = {}  # see protocols.fill_split

@@ -151,8 +151,8 @@ PRESETS: dict[str, Recipe] = {
         warmup_epochs=5, milestones=(30, 60, 80), crop=224, random_crop=True, flip=True, ghost_batch=128, drop_last=True, eval_batch_size=256,
     ),
     "quick-convnet": Recipe(
-        epochs=8, batch_size=64, lr=0.1, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=2, random_crop=True,
-        flip=True, drop_last=True,
+        epochs=7, batch_size=64, lr=0.15, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=1,
+        random_crop=True, flip=True, drop_last=True,
     ),
     "quick-resnet8": Recipe(
         epochs=10, lr=0.2, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=2, random_crop=True,
