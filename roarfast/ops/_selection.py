@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,13 @@ def rates(name: str, values: Any) -> list[float]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
+    if isinstance(values, (tuple, list)) and all(type(v) is float for v in values):
+        return _plain_rates(name, tuple(values))
+    return _plain_rates.__wrapped__(name, values)
+
+
+@lru_cache(maxsize=64)  # studies and benchmarks ask for the same rates again and again
+def _plain_rates(name: str, values: Sequence[Any]) -> list[float]:
     result = [rate(f"{name}[{j}]", v) for j, v in enumerate(values)]
     if not result:
         raise ValueError(f"{name} must have at least one rate, got none")
@@ -43,6 +51,13 @@ def rates(name: str, values: Any) -> list[float]:
             what = "twice" if result[j] == result[j - 1] else f"after {result[j - 1]:g}"
             raise ValueError(f"{name} must ascend without repeats, got {result[j]:g} {what}: sort them first")
     return result
+
+
+@lru_cache(maxsize=64)
+def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
+    """Rates as float64 in host memory, and the pointer to them, which every backend takes."""
+    array = np.array(rates, np.float64)
+    return array, array.ctypes.data
 
 
 def sample_ndim(a: Any, ndim: int, per_channel: bool = False) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
@@ -76,12 +74,11 @@ def _run(
     a = xp.contiguous(a)
     n, f = selection.samples(a.shape, ndim)
     dtype = DTYPE_CODES[xp.dtype(a)]
-    rates = np.asarray(drops, np.float64)  # a host pointer on every backend
+    rates, pointer = selection.host_array(tuple(drops))
     result = xp.output(out, a.shape, "uint8", a)
     flags = selection.nan_flags(xp, n, raises and n * f > 0, a)
     workspace = xp.empty([xp.query(a, "rank_codes_workspace_bytes", dtype, n, f, len(rates))], "uint8", a)
     names = selection.RULES[rule], selection.ORDERS[order]
-    pointer = rates.ctypes.data
     xp.call(a, "rank_codes", a, result, dtype, n, f, pointer, len(rates), *names, seed, index, flags, workspace)
     selection.raise_on_nan(flags)
     return xp.finish(result, out)
