@@ -1,11 +1,12 @@
 // ROAD's noisy linear imputation: removed pixels become the weighted mean of their neighbours, all
-// at once, by multigrid-preconditioned conjugate gradients. Method and accuracy:
-// docs/imputation.md. Work is handed out by image (set-up shared by its channels), or by system
-// when there are few images.
+// at once: directly where that is cheap, else by sweeps or by multigrid-preconditioned conjugate
+// gradients. Method and accuracy: docs/imputation.md. Work is handed out by image (set-up shared by
+// its channels), or by system when there are few images.
 #include <algorithm>
 
 #include "common/parallel.h"
 #include "common/status.h"
+#include "cpu/impute_linear/direct.h"
 #include "cpu/impute_linear/worker.h"
 
 namespace {
@@ -16,35 +17,56 @@ using namespace rf::impute;
 // 1.5 times faster per lane at 64 x 64 and equal at 96 x 96; sweeps are equal at 64 x 64.
 constexpr int64_t kLanesMaxPixels = 64 * 64;
 
-// Every thread's scratch, one after the other.
+// Every thread's scratch, one after the other: for the direct solver, and then for iterating.
 template <typename Layout>
 int64_t thread_bytes(const Job& job, const Plan& plan) {
-  return (Worker<Layout>(job, plan, nullptr).bytes() + 4095) / 4096 * 4096;
+  int64_t bytes = Worker<Layout>(job, plan, nullptr).bytes();
+  if (DirectSolver::fits(job, plan)) {
+    bytes = std::max(bytes, DirectSolver(job, plan, nullptr).bytes());
+  }
+  return (bytes + 4095) / 4096 * 4096;
 }
 
-// Lanes that need cycles hold up lanes that do not, so where both kinds occur groups of one kind
-// are formed. That does not change results: each system is solved as if it were alone.
-struct Order {
-  SweepPlan* plans;  // [n]
-  int64_t* images;   // [n]
-};
+// Solves what is solved directly; returns how many images are left, and which, in images [n].
+int64_t solve_directly(const Job& job, const Plan& plan, char* base, int64_t bytes,
+                       int64_t* images) {
+  const int64_t threads = rf_get_num_threads(),
+                grain = std::max<int64_t>(1, job.n / (16 * threads));
+  std::fill(images, images + job.n, 0);
+  if (DirectSolver::fits(job, plan)) {
+    rf::parallel_for(job.n, grain, [&](int64_t begin, int64_t end, int thread) {
+      DirectSolver solver(job, plan, base + thread * bytes);
+      for (int64_t i = begin; i < end; ++i) images[i] = solver.solve(i) ? -1 : 0;
+    });
+  }
+  int64_t left = 0;
+  for (int64_t i = 0; i < job.n; ++i) {
+    if (images[i] == 0) images[left++] = i;
+  }
+  return left;
+}
 
 template <typename Layout, bool kCustom>
 void run_all(const Job& job, const Plan& plan, void* workspace) {
   constexpr int64_t kSystems = Layout::kSystems;
   const int64_t threads = rf_get_num_threads(), bytes = thread_bytes<Layout>(job, plan);
-  // By image when that keeps all threads busy; a system's result is the same either way.
-  const bool by_image = job.n >= 2 * threads * kSystems;
-  const int64_t count = by_image ? job.n : job.n * job.c;
-  const int64_t groups = (count + kSystems - 1) / kSystems;
   char* base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
-  Order order;
-  order.plans = reinterpret_cast<SweepPlan*>(base + threads * bytes);
-  order.images = reinterpret_cast<int64_t*>(order.plans + job.n);
-  uint8_t* ready = reinterpret_cast<uint8_t*>(order.images + job.n);  // [threads]
+  SweepPlan* const plans = reinterpret_cast<SweepPlan*>(base + threads * bytes);  // [n]
+  int64_t* images = reinterpret_cast<int64_t*>(plans + job.n);                    // [n]
+  int64_t* const ordered = images + job.n;                                        // [n]
+  uint8_t* const ready = reinterpret_cast<uint8_t*>(ordered + job.n);             // [threads]
   memset(ready, 0, static_cast<size_t>(threads));
+
+  const int64_t n = solve_directly(job, plan, base, bytes, images);
+  if (n == 0) return;
+  // By image when that keeps all threads busy; a system's result is the same either way.
+  const bool by_image = n >= 2 * threads * kSystems;
+  const int64_t count = by_image ? n : n * job.c;
+  const int64_t groups = (count + kSystems - 1) / kSystems;
   const int64_t grain = std::max<int64_t>(1, groups / (16 * threads));
 
+  // Lanes that need cycles hold up lanes that do not, so where both kinds occur groups of one kind
+  // are formed. That does not change results: each system is solved as if it were alone.
   bool sorted = false;
   if constexpr (Layout::kIsLanes) {
     const auto plan_groups = [&](int64_t begin, int64_t end, int thread) {
@@ -52,14 +74,14 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
       ready[thread] = 1;
       for (int64_t group = begin; group < end; ++group) {
         System systems[kSystems];
-        SweepPlan plans[kSystems];
+        SweepPlan found[kSystems];
         for (int64_t lane = 0; lane < kSystems; ++lane) {
           const int64_t k = group * kSystems + lane;
-          systems[lane] = {k < job.n ? k : -1, 0};
+          systems[lane] = {k < n ? images[k] : -1, 0};
         }
-        worker.template plan<kCustom>(systems, plans);
+        worker.template plan<kCustom>(systems, found);
         for (int64_t lane = 0; lane < kSystems; ++lane) {
-          if (systems[lane].image >= 0) order.plans[systems[lane].image] = plans[lane];
+          if (systems[lane].image >= 0) plans[systems[lane].image] = found[lane];
         }
       }
     };
@@ -67,18 +89,19 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
     for (const int64_t group : {int64_t{0}, groups / 2, groups - 1}) {
       if (!by_image) break;
       plan_groups(group, group + 1, 0);
-      for (int64_t k = group * kSystems; k < std::min(job.n, (group + 1) * kSystems); ++k) {
-        sorted |= order.plans[k].use != order.plans[0].use;
+      for (int64_t k = group * kSystems; k < std::min(n, (group + 1) * kSystems); ++k) {
+        sorted |= plans[images[k]].use != plans[images[0]].use;
       }
     }
     if (sorted) {
       rf::parallel_for(groups, grain, plan_groups);
       int64_t next = 0;
       for (const bool use : {true, false}) {
-        for (int64_t i = 0; i < job.n; ++i) {
-          if (order.plans[i].use == use) order.images[next++] = i;
+        for (int64_t k = 0; k < n; ++k) {
+          if (plans[images[k]].use == use) ordered[next++] = images[k];
         }
       }
+      images = ordered;
     }
   }
   rf::parallel_for(groups, grain, [&](int64_t begin, int64_t end, int thread) {
@@ -90,11 +113,10 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
         for (int64_t lane = 0; lane < kSystems; ++lane) {
           const int64_t k = group * kSystems + lane;
           systems[lane] = k >= count ? System{-1, 0}
-                          : sorted   ? System{order.images[k], channel}
-                          : by_image ? System{k, channel}
-                                     : System{k / job.c, k % job.c};
+                          : by_image ? System{images[k], channel}
+                                     : System{images[k / job.c], k % job.c};
         }
-        worker.template solve<kCustom>(systems, channel > 0, sorted ? order.plans : nullptr);
+        worker.template solve<kCustom>(systems, channel > 0, sorted ? plans : nullptr);
       }
     }
   });
@@ -130,7 +152,7 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
   dispatch_way(plan, dtype, tol, [&](auto layout, auto) {
     bytes = thread_bytes<typename decltype(layout)::type>(job, plan);
   });
-  const int64_t per_image = sizeof(SweepPlan) + sizeof(int64_t);
+  const int64_t per_image = sizeof(SweepPlan) + 2 * sizeof(int64_t);
   return rf_get_num_threads() * (bytes + 1) + n * per_image + 64;
 }
 
