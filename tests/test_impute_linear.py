@@ -60,6 +60,44 @@ def test_backends_beyond_shared_memory(backend: Backend, rng, size):
     assert error(backend(rf.impute_linear, x, mask, noise=0), x, mask) <= 1e-5
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("size", [(1, 300), (300, 1), (2, 31), (5, 64), (28, 28), (64, 64)], ids=str)
+def test_few_unknown_pixels_are_solved_directly(rng, size, channels):
+    """Small images on the CPU: exact to float64 whatever tol is, any number of channels, custom weights too."""
+    for mask in (random_mask(rng, *size, 0.06), smooth_mask(rng, *size, 0.03, 1.5), random_mask(rng, *size, 0.002)):
+        x = rng.random((channels, *size))
+        for weights in (None, [[1, 4, 0.5], [2, 0, 2], [0.5, 4, 1]]):
+            out, info = rf.impute_linear(x, mask, noise=0, tol=1e-3, weights=weights, return_info=True)
+            assert error(out, x, mask, None if weights is None else np.array(weights)) <= 1e-13
+            assert info.iterations <= 1 and info.residual <= 1e-14 and info.converged
+
+
+def test_direct_and_iterated_images_do_not_mix(rng):
+    """Which way an image is solved, and to which bits, does not depend on the others in the batch."""
+    rates = [0.02, 0.9, 0.05, 0.5, 0.0, 0.1, 0.3, 1.0, 0.08, 0.2] * 4
+    masks = np.stack(
+        [random_mask(rng, 32, 32, r) if i % 2 else smooth_mask(rng, 32, 32, r, 2) for i, r in enumerate(rates)]
+    )
+    x = rng.random((len(masks), 3, 32, 32), dtype=np.float32)
+    index = np.arange(len(masks))
+    out, info = rf.impute_linear(x, masks, index=index, return_info=True)
+    assert {0, 1} < set(info.iterations.tolist())
+    for i in range(len(masks)):
+        alone = rf.impute_linear(x[i : i + 1], masks[i : i + 1], index=index[i : i + 1])
+        np.testing.assert_array_equal(alone[0], out[i], err_msg=str(i))
+    last = rf.impute_linear(np.moveaxis(x, 1, -1).copy(), masks, index=index, channels_last=True)
+    np.testing.assert_array_equal(np.moveaxis(last, -1, 1), out)
+
+
+def test_direct_solves_refuse_what_is_not_finite(rng):
+    x, mask = rng.random((3, 2, 20, 20)), random_mask(rng, 20, 20, 0.05)
+    x[:, :, mask] = np.nan  # removed pixels may hold anything
+    assert np.isfinite(rf.impute_linear(x, mask)).all()
+    x[1, 1][~mask] = np.inf
+    with pytest.raises(ValueError, match="image 1"):
+        rf.impute_linear(x, mask)
+
+
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
 def test_float64_and_tolerances(backend: Backend, rng, tol):
     for h, w in ((20, 23), (90, 70)) if backend.name != "simt" else ((20, 23),):

@@ -21,7 +21,10 @@ class DirectSolver {
   }
 
   DirectSolver(const Job& job, const Plan& plan, void* memory)
-      : job_(job), weights_(plan.weights[0]), arena_(memory) {
+      : job_(job),
+        weights_(plan.weights[0]),
+        iterates_in_double_(plan.custom || job.rows.merges_double || needs_double(plan, job.tol)),
+        arena_(memory) {
     stride_ = job.w + 2;
     capacity_ = std::min(job.h * job.w, kMaxUnknown);
     column_capacity_ = kColumnValues * capacity_;
@@ -137,8 +140,12 @@ class DirectSolver {
   }
 
   // What a column of the factor costs, with its part in the solution; and what iterating costs.
-  int64_t cycles_of(int64_t reach) const { return reach * reach / 6 + 8 * reach + 250; }
-  int64_t limit(int64_t per_pixel) const { return per_pixel * job_.c * job_.h * job_.w; }
+  int64_t cycles_of(int64_t reach) const {
+    return reach * reach / 6 + 8 * reach + 100 + 50 * job_.c;
+  }
+  int64_t limit(int64_t per_pixel) const {
+    return (iterates_in_double_ ? 2 : 1) * per_pixel * job_.c * job_.h * job_.w;
+  }
 
   // The matrix: on the diagonal the weights to all neighbours inside the image, beside it those to
   // unknown ones, negative.
@@ -341,6 +348,7 @@ class DirectSolver {
 
   const Job& job_;
   const Weights weights_;
+  const bool iterates_in_double_;
   Arena arena_;
   int64_t stride_;                      // of number_ and plane_, which have a frame of one pixel
   int64_t capacity_, column_capacity_;  // unknown pixels, and values of columns, there is room for
