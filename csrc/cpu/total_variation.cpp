@@ -3,6 +3,10 @@
 // the lower neighbour of the one above.
 #include "common/total_variation.h"
 
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
 #include "cpu/rows.h"
 #include "cpu/simd.h"
 
@@ -25,25 +29,31 @@ struct Narrow {  // as many values of C
   typedef C type __attribute__((vector_size(kWidth * sizeof(C))));
 };
 
+template <typename V>
+__attribute__((always_inline)) inline Doubles to_doubles(V v) {
+#if defined(__AVX__) && !defined(__AVX512F__)  // GCC converts half a vector at a time
+  if constexpr (std::is_same_v<V, Narrow<float>::type>) return _mm256_cvtps_pd(v);
+#endif
+  return __builtin_convertvector(v, Doubles);
+}
+
 template <bool kIsotropic, typename V>
 __attribute__((always_inline)) inline Doubles terms(V across, V down) {
   if constexpr (kIsotropic) {
-    const Doubles a = __builtin_convertvector(across, Doubles),
-                  d = __builtin_convertvector(down, Doubles);
+    const Doubles a = to_doubles(across), d = to_doubles(down);
     Doubles t = a * a + d * d;
     for (int i = 0; i < kWidth; ++i) t[i] = std::sqrt(t[i]);
     return t;
   } else {
-    return __builtin_convertvector(rf::abs_of(across) + rf::abs_of(down), Doubles);
+    return to_doubles(rf::abs_of(across) + rf::abs_of(down));
   }
 }
 
 // The right neighbours of the last pixels of a row: the last has none and stands for itself.
-template <typename V>
-__attribute__((always_inline)) inline V shifted_with_edge(V v) {
-  V shifted = v;
-  for (int i = 0; i + 1 < kWidth; ++i) shifted[i] = v[i + 1];
-  return shifted;
+template <typename V, int... kLane>
+__attribute__((always_inline)) inline V shifted_with_edge(V v,
+                                                          std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(v, v, (kLane + 1 < kWidth ? kLane + 1 : kLane)...);
 }
 
 // Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l] (kEdge: the last
@@ -52,6 +62,7 @@ __attribute__((always_inline)) inline V shifted_with_edge(V v) {
 template <bool kIsotropic, bool kRange, bool kEdge, typename C>
 void add_block(const C* here, const C* right, int64_t stride, int64_t rows, LaneSums<C>& lanes) {
   using V = typename Narrow<C>::type;
+  using Lanes = std::make_integer_sequence<int, kWidth>;
   constexpr int kAtOnce =
       kLanes / kWidth < 4 ? kLanes / kWidth : 4;  // sums and rows that fit in registers
   for (int l = 0; l < kLanes; l += kAtOnce * kWidth) {
@@ -60,8 +71,10 @@ void add_block(const C* here, const C* right, int64_t stride, int64_t rows, Lane
     for (int i = 0; i < kAtOnce; ++i) {
       const int lane = l + i * kWidth;
       sum[i] = rf::load_as<Doubles>(lanes.sum + lane);
-      low[i] = rf::load_as<V>(lanes.low + lane);
-      high[i] = rf::load_as<V>(lanes.high + lane);
+      if constexpr (kRange) {
+        low[i] = rf::load_as<V>(lanes.low + lane);
+        high[i] = rf::load_as<V>(lanes.high + lane);
+      }
       value[i] = rf::load_as<V>(here + lane);
     }
     const C *next = right + l, *below = here + stride + l;
@@ -69,7 +82,8 @@ void add_block(const C* here, const C* right, int64_t stride, int64_t rows, Lane
       for (int i = 0; i < kAtOnce; ++i) {
         const V down = rf::load_as<V>(below + i * kWidth);
         const bool at_edge = kEdge && l + (i + 1) * kWidth == kLanes;
-        const V beside = at_edge ? shifted_with_edge(value[i]) : rf::load_as<V>(next + i * kWidth);
+        const V beside =
+            at_edge ? shifted_with_edge(value[i], Lanes{}) : rf::load_as<V>(next + i * kWidth);
         sum[i] += terms<kIsotropic>(beside - value[i], down - value[i]);
         if constexpr (kRange) {
           low[i] = value[i] < low[i] ? value[i] : low[i];
@@ -81,8 +95,10 @@ void add_block(const C* here, const C* right, int64_t stride, int64_t rows, Lane
     for (int i = 0; i < kAtOnce; ++i) {
       const int lane = l + i * kWidth;
       rf::store_as(lanes.sum + lane, sum[i]);
-      rf::store_as(lanes.low + lane, low[i]);
-      rf::store_as(lanes.high + lane, high[i]);
+      if constexpr (kRange) {
+        rf::store_as(lanes.low + lane, low[i]);
+        rf::store_as(lanes.high + lane, high[i]);
+      }
     }
   }
 }
@@ -93,9 +109,9 @@ template <bool kIsotropic, bool kRange, typename T>
 rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t w) {
   using C = rf::compute_t<T>;
   LaneSums<C> lanes;
-  for (int l = 0; l < kLanes; ++l) {
-    lanes.sum[l] = 0.0;
-    lanes.low[l] = lanes.high[l] = rf::load(band[0]);
+  for (int l = 0; l < kLanes; l += kWidth) rf::store_as(lanes.sum + l, Doubles{});
+  if constexpr (kRange) {
+    for (int l = 0; l < kLanes; ++l) lanes.low[l] = lanes.high[l] = rf::load(band[0]);
   }
   // Rows with a row below them, then, in the last band, the one that stands for its own: difference
   // 0.
@@ -136,10 +152,13 @@ rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t 
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) {
       lanes.sum[l] += lanes.sum[l + half];
-      lanes.low[l] = std::min(lanes.low[l], lanes.low[l + half]);
-      lanes.high[l] = std::max(lanes.high[l], lanes.high[l + half]);
+      if constexpr (kRange) {
+        lanes.low[l] = std::min(lanes.low[l], lanes.low[l + half]);
+        lanes.high[l] = std::max(lanes.high[l], lanes.high[l + half]);
+      }
     }
   }
+  if constexpr (!kRange) return {lanes.sum[0], 0.0, 0.0};
   return {lanes.sum[0], static_cast<double>(lanes.low[0]), static_cast<double>(lanes.high[0])};
 }
 
