@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import Arrays
+from roarfast.ops._arrays import DTYPE_CODES, Arrays
 from roarfast.ops._op import is_tensor
 
 # The values of rf_rule and rf_order in csrc/include/roarfast.h.
@@ -127,3 +127,55 @@ def check_nan_policy(nan: Any) -> bool:
     """Whether NaN raises."""
     check.one_of("nan", nan, NAN_POLICIES)
     return bool(nan == "raise")
+
+
+class Ranking(NamedTuple):
+    """How samples are ranked: the checked arguments that `removal_mask` and `rank_codes` share."""
+
+    index: Any
+    ndim: int
+    rule: str
+    order: str
+    seed: int
+    raises: bool
+
+
+def check_ranking(
+    a: Any, rule: str, order: str, seed: Any, index: Any, per_channel: bool, ndim: int, nan: str
+) -> Ranking:
+    """Checks the map `a` and how it is to be ranked."""
+    check.array("a", a, DTYPE_CODES)
+    ndim = sample_ndim(a, ndim, per_channel)
+    check.one_of("rule", rule, RULES)
+    check.one_of("order", order, ORDERS)
+    ids = sample_index(index, samples(a.shape, ndim)[0], a)
+    return Ranking(ids, ndim, rule, order, seed_value(seed), check_nan_policy(nan))
+
+
+def run_ranking(
+    xp: Arrays, kernel: str, a: Any, ranking: Ranking, rates: Sequence[Any], sizes: Sequence[int],
+    flags: Sequence[int], out: Any, dtype: str,
+) -> Any:  # fmt: skip
+    """Calls `removal_mask` or `rank_codes`.
+
+    Args:
+        xp: The array library.
+        kernel: Which of them.
+        a: The maps.
+        ranking: How they are ranked.
+        rates: What the kernel takes for the drop rates.
+        sizes: What the size of its workspace depends on beside the maps.
+        flags: What it takes beside rule and order.
+        out: Where the caller wants the result, or None.
+        dtype: Of the result.
+    """
+    a = xp.contiguous(a)
+    n, f = samples(a.shape, ranking.ndim)
+    code = DTYPE_CODES[xp.dtype(a)]
+    result = xp.output(out, a.shape, dtype, a)
+    nan = nan_flags(xp, n, ranking.raises and n * f > 0, a)
+    workspace = xp.empty([xp.query(a, f"{kernel}_workspace_bytes", code, n, f, *sizes)], "uint8", a)
+    how = RULES[ranking.rule], ORDERS[ranking.order], *flags, ranking.seed, ranking.index
+    xp.call(a, kernel, a, result, code, n, f, *rates, *how, nan, workspace)
+    raise_on_nan(nan)
+    return xp.finish(result, out)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
 
 
@@ -49,39 +48,18 @@ def rank_codes(
         >>> rf.rank_codes(np.array([[0.1, 0.9], [0.5, 0.3]]), drops=(0.25, 0.5)).tolist()
         [[2, 0], [1, 2]]
     """
-    check.array("a", a, DTYPE_CODES)
-    ndim = selection.sample_ndim(a, ndim, per_channel)
+    how = selection.check_ranking(a, rule, order, seed, index, per_channel, ndim, nan)
     drops = selection.rates("drops", drops)
-    check.one_of("rule", rule, selection.RULES)
-    check.one_of("order", order, selection.ORDERS)
-    index = selection.sample_index(index, selection.samples(a.shape, ndim)[0], a)
-    raises = selection.check_nan_policy(nan)
-    return _op(a, index, drops, ndim, rule, order, selection.seed_value(seed), raises, out=out)  # type: ignore[no-any-return]
+    return _op(a, how.index, drops, how.ndim, rule, order, how.seed, how.raises, out=out)  # type: ignore[no-any-return]
 
 
 def _run(
-    xp: Arrays,
-    a: Any,
-    index: Any,
-    drops: Sequence[float],
-    ndim: int,
-    rule: str,
-    order: str,
-    seed: int,
-    raises: bool,
+    xp: Arrays, a: Any, index: Any, drops: Sequence[float], ndim: int, rule: str, order: str, seed: int, raises: bool,
     out: Any = None,
-) -> Any:
-    a = xp.contiguous(a)
-    n, f = selection.samples(a.shape, ndim)
-    dtype = DTYPE_CODES[xp.dtype(a)]
+) -> Any:  # fmt: skip
+    how = selection.Ranking(index, ndim, rule, order, seed, raises)
     rates, pointer = selection.host_array(tuple(drops))
-    result = xp.output(out, a.shape, "uint8", a)
-    flags = selection.nan_flags(xp, n, raises and n * f > 0, a)
-    workspace = xp.empty([xp.query(a, "rank_codes_workspace_bytes", dtype, n, f, len(rates))], "uint8", a)
-    names = selection.RULES[rule], selection.ORDERS[order]
-    xp.call(a, "rank_codes", a, result, dtype, n, f, pointer, len(rates), *names, seed, index, flags, workspace)
-    selection.raise_on_nan(flags)
-    return xp.finish(result, out)
+    return selection.run_ranking(xp, "rank_codes", a, how, (pointer, len(rates)), (len(rates),), (), out, "uint8")
 
 
 def _fake(a: Any, *_: Any) -> Any:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
 
 
@@ -50,39 +49,17 @@ def removal_mask(
         >>> rf.removal_mask(np.array([[0.1, 0.9], [0.5, 0.3]]), drop=0.5).tolist()
         [[False, True], [True, False]]
     """
-    check.array("a", a, DTYPE_CODES)
-    ndim = selection.sample_ndim(a, ndim, per_channel)
+    how = selection.check_ranking(a, rule, order, seed, index, per_channel, ndim, nan)
     drop = selection.rate("drop", drop)
-    check.one_of("rule", rule, selection.RULES)
-    check.one_of("order", order, selection.ORDERS)
-    index = selection.sample_index(index, selection.samples(a.shape, ndim)[0], a)
-    raises = selection.check_nan_policy(nan)
-    return _op(a, index, drop, ndim, rule, order, bool(keep), selection.seed_value(seed), raises, out=out)  # type: ignore[no-any-return]
+    return _op(a, how.index, drop, how.ndim, rule, order, bool(keep), how.seed, how.raises, out=out)  # type: ignore[no-any-return]
 
 
 def _run(
-    xp: Arrays,
-    a: Any,
-    index: Any,
-    drop: float,
-    ndim: int,
-    rule: str,
-    order: str,
-    keep: bool,
-    seed: int,
-    raises: bool,
+    xp: Arrays, a: Any, index: Any, drop: float, ndim: int, rule: str, order: str, keep: bool, seed: int, raises: bool,
     out: Any = None,
-) -> Any:
-    a = xp.contiguous(a)
-    n, f = selection.samples(a.shape, ndim)
-    dtype = DTYPE_CODES[xp.dtype(a)]
-    result = xp.output(out, a.shape, "bool", a)
-    flags = selection.nan_flags(xp, n, raises and n * f > 0, a)
-    workspace = xp.empty([xp.query(a, "removal_mask_workspace_bytes", dtype, n, f)], "uint8", a)
-    codes = selection.RULES[rule], selection.ORDERS[order], int(keep)
-    xp.call(a, "removal_mask", a, result, dtype, n, f, drop, *codes, seed, index, flags, workspace)
-    selection.raise_on_nan(flags)
-    return xp.finish(result, out)
+) -> Any:  # fmt: skip
+    how = selection.Ranking(index, ndim, rule, order, seed, raises)
+    return selection.run_ranking(xp, "removal_mask", a, how, (drop,), (), (int(keep),), out, "bool")
 
 
 def _fake(a: Any, *_: Any) -> Any:
