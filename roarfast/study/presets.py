@@ -84,9 +84,9 @@ options = { widths = [8, 24, 48, 96] }
 
 [train]
 recipe = "quick"      # every field of the recipe can be overridden here
-epochs = 8
+epochs = 7
 batch_size = 50
-lr = 0.03
+lr = 0.04
 pad = 0
 random_crop = false
 """
