@@ -32,7 +32,6 @@ class BucketMap {
               first_quartile - low > shortest && high - third_quartile > shortest;
     low_key_ = keys_of(Values{} + low);
     high_key_ = keys_of(Values{} + high);
-    using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
     const Unsigned keys = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
     while (keys >> shift_ >= kBuckets) ++shift_;
   }
@@ -74,6 +73,8 @@ class BucketMap {
  private:
   using Values = typename Register<V>::type;
   typedef decltype(Values{} < Values{}) Keys;  // signed integers of the same width
+  using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
+  typedef Unsigned Distances __attribute__((vector_size(sizeof(Keys))));
   static constexpr int64_t kStep = 32;
 
   template <typename Use>
@@ -131,7 +132,9 @@ class BucketMap {
     Keys key = keys_of(x);
     key = key > low_key_ ? key : low_key_;
     key = key < high_key_ ? key : high_key_;
-    return ((key - low_key_) >> shift_) & (kBuckets - 1);  // the mask makes the shift unsigned
+    // Unsigned: the keys may be further apart than a signed number can tell.
+    const Distances away = reinterpret_cast<Distances>(key) - reinterpret_cast<Distances>(low_key_);
+    return reinterpret_cast<Keys>(away >> shift_);
   }
 
   // Integers in the order of the values; adding 0 makes -0 and +0 one key.
