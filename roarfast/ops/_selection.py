@@ -34,7 +34,7 @@ def rates(name: str, values: Any) -> list[float]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
-    if isinstance(values, (tuple, list)) and all(type(v) is float for v in values):
+    if isinstance(values, (tuple, list)) and all(type(v) in (int, float) for v in values):
         return _plain_rates(name, tuple(values))
     return _plain_rates.__wrapped__(name, values)
 

@@ -14,6 +14,7 @@ from roarfast.ops._op import define_op, is_tensor
 
 LAYOUTS = {"NCHW": 0, "NHWC": 1}  # the values of rf_layout
 _OUT_DTYPES = ("float32", "float16", "bfloat16")
+_NUMBERS = (int, float)
 PerChannel = float | Sequence[float]
 
 
@@ -175,7 +176,7 @@ def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ..
 
 def _is_plain(value: Any) -> bool:
     """Whether equal values mean the same: not arrays or tensors, which may change, nor True, which equals 1."""
-    return type(value) is float or (type(value) is tuple and all(type(v) is float for v in value))
+    return type(value) in _NUMBERS or (type(value) is tuple and all(type(v) in _NUMBERS for v in value))
 
 
 @lru_cache(maxsize=256)
