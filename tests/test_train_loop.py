@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -277,3 +279,19 @@ def test_compiled_training_equals_eager_training(shapes):
     eager, compiled = (run(small, dataclasses.replace(recipe, compile=c)) for c in (False, True))
     np.testing.assert_allclose(compiled.step_losses, eager.step_losses, rtol=1e-4)
     assert compiled.model.state_dict().keys() == eager.model.state_dict().keys()
+
+
+def test_determinism_is_restored_and_does_not_import_the_compiler():
+    """torch's own switch imports torch.compile's machinery: seconds in every process that trains."""
+    code = """
+import sys, torch
+from roarfast.train.runtime import deterministic
+with deterministic():
+    assert torch.get_deterministic_debug_mode() == 1 and torch.backends.cudnn.deterministic
+assert torch.get_deterministic_debug_mode() == 0
+assert "torch._inductor" not in sys.modules
+with deterministic(compiled=True):
+    assert sys.modules["torch._inductor.config"].deterministic
+assert not sys.modules["torch._inductor.config"].deterministic
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -150,8 +150,8 @@ struct Plan {
   rf::Bands bands;
   rf::RowBorder border;
   C *weights_y, *weights_x, *constant_row;
-  int64_t*
-      row_starts;  // where the rows of an image and of its border begin, from the first above it
+  // Where the rows of an image and of its border begin, from the first one above the image.
+  int64_t* row_starts;
   int64_t extended_rows, converted_rows;
   rf::Arena first_scratch;
   int64_t w;

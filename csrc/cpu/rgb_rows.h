@@ -54,8 +54,7 @@ class RgbRows {
   template <bool mirror, bool remove, bool impute>
   void run_blocks(const uint8_t* pixels, const uint8_t* codes, const uint8_t* imputed,
                   int64_t count, float* out) const {
-    const RgbRows tables =
-        *this;  // stores of floats might change the members, for all that is known
+    const RgbRows tables = *this;  // stores might change the members, for all that is known
     for (int64_t i = 0; i < count; i += kPixels) {
       const int64_t to = i + kPixels <= count ? i : count - kPixels;  // the last block overlaps
       const int64_t from = mirror ? count - kPixels - to : to;

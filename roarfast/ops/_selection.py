@@ -30,7 +30,7 @@ def rate(name: str, value: Any) -> float:
     return check.number(name, value, 0, 1, hint)
 
 
-def rates(name: str, values: Any) -> list[float]:
+def rates(name: str, values: Any) -> tuple[float, ...]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
@@ -40,7 +40,7 @@ def rates(name: str, values: Any) -> list[float]:
 
 
 @lru_cache(maxsize=64)  # studies and benchmarks ask for the same rates again and again
-def _plain_rates(name: str, values: Sequence[Any]) -> list[float]:
+def _plain_rates(name: str, values: Sequence[Any]) -> tuple[float, ...]:
     result = [rate(f"{name}[{j}]", v) for j, v in enumerate(values)]
     if not result:
         raise ValueError(f"{name} must have at least one rate, got none")
@@ -50,7 +50,7 @@ def _plain_rates(name: str, values: Sequence[Any]) -> list[float]:
         if result[j] <= result[j - 1]:
             what = "twice" if result[j] == result[j - 1] else f"after {result[j - 1]:g}"
             raise ValueError(f"{name} must ascend without repeats, got {result[j]:g} {what}: sort them first")
-    return result
+    return tuple(result)
 
 
 @lru_cache(maxsize=64)

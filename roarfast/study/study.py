@@ -162,11 +162,13 @@ class Study:
                 if executor.left:
                     settings = worker_settings(dump, self.folder, setup.devices, threads)
                     pool: Pool = InlinePool(settings[0], progress.update)
-                    if len(settings) > 1:
-                        pipeline.share_data(self.folder, self.config.data)
-                        pool = ProcessPool(settings, log_folder(self.folder))
-                    executor.run(pool, self.config.name)
-                    pipeline.forget_shared_data(self.folder)
+                    try:
+                        if len(settings) > 1:
+                            pipeline.share_data(self.folder, self.config.data)
+                            pool = ProcessPool(settings, log_folder(self.folder))
+                        executor.run(pool, self.config.name)
+                    finally:
+                        pipeline.forget_shared_data(self.folder)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
             self.results.to_csv(self.folder / "results.csv")
             return executor.outcome

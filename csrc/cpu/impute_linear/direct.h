@@ -272,9 +272,8 @@ class DirectSolver {
         sum += keep<double>(known, v - v);  // not 0 where one is not finite
       }
     }
-    *lowest = *highest = low[0];
+    *lowest = low[0], *highest = high[0];
     double total = sum[0];
-    *highest = high[0];
     for (int l = 1; l < kLanes; ++l) {
       *lowest = std::min(*lowest, low[l]);
       *highest = std::max(*highest, high[l]);
