@@ -194,6 +194,32 @@ def test_results_do_not_depend_on_batch_or_threads(rng):
             np.testing.assert_array_equal(rf.impute_linear(x[part], mask[part], seed=4, index=ids), whole[part])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "h", "w"), [(5, 600, 577), (4, 2001, 167), (4, 7, 50000), (1, 259, 300)], ids=str)
+def test_threads_that_share_an_image_change_nothing(rng, dtype, n, h, w):
+    x = rng.random((n, 1, h, w)).astype(dtype)
+    rates = np.linspace(0.3, 0.95, n)
+    mask = np.stack(
+        [(smooth_mask(rng, h, w, t, 5) if i % 3 < 2 else random_mask(rng, h, w, t)) for i, t in enumerate(rates)]
+    )
+    mask[-1, : h // 2] = True  # most bands whole, others empty
+    rf.set_num_threads(1)
+    alone, info = rf.impute_linear(x, mask, seed=4, return_info=True)
+    for threads in (2, 3, 5):
+        rf.set_num_threads(threads)
+        shared, shared_info = rf.impute_linear(x, mask, seed=4, return_info=True)
+        np.testing.assert_array_equal(shared, alone)
+        np.testing.assert_array_equal(shared_info.iterations, info.iterations)
+        np.testing.assert_array_equal(shared_info.residual, info.residual)
+
+
+def test_a_shared_image_is_within_tolerance(rng):
+    rf.set_num_threads(2)
+    for sizes, weights in (((260, 290), None), ((257, 301), LAPLACE)):
+        x, mask = rng.random((1, *sizes), dtype=np.float32), smooth_mask(rng, *sizes, 0.8, 6)
+        assert error(rf.impute_linear(x, mask, noise=0, weights=weights), x, mask, weights) <= 1e-5
+
+
 def test_images_solved_in_different_ways_do_not_mix(rng):
     x = rng.random((40, 2, 20, 24), dtype=np.float32)
     mask = np.stack([(random_mask if i % 3 else smooth_mask)(rng, 20, 24, 0.5, *[3] * (i % 3 == 0)) for i in range(40)])

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "cpu/thread_pool.h"
 #include "include/roarfast.h"
@@ -18,13 +19,14 @@ inline int plan_threads(int64_t items, int64_t grain) {
 
 // Calls body(begin, end, thread) over [0, items) in chunks of about `grain`, handed out
 // dynamically: an expensive item does not hold up the others. `thread` is in [0,
-// plan_threads(items, grain)), for scratch memory. The body must not throw, and its results must
-// not depend on how the range is cut.
+// plan_threads(items, grain)), for scratch memory, and below max_threads. The body must not throw,
+// and its results must not depend on how the range is cut.
 template <typename Body>
-void parallel_for(int64_t items, int64_t grain, const Body& body) {
+void parallel_for(int64_t items, int64_t grain, const Body& body,
+                  int max_threads = std::numeric_limits<int>::max()) {
   if (items <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  const int threads = plan_threads(items, grain);
+  const int threads = std::min(plan_threads(items, grain), max_threads);
   if (threads == 1) {
     body(int64_t{0}, items, 0);
     return;

@@ -1,7 +1,7 @@
 // ROAD's noisy linear imputation: removed pixels become the weighted mean of their neighbours, all
 // at once: directly where that is cheap, else by sweeps or by multigrid-preconditioned conjugate
 // gradients. Method and accuracy: docs/imputation.md. Work is handed out by image (set-up shared by
-// its channels), or by system when there are few images.
+// its channels), or by system when there are few images; threads share large images.
 #include <algorithm>
 
 #include "common/parallel.h"
@@ -16,6 +16,18 @@ using namespace rf::impute;
 // Small images fill vectors with one system per lane, large ones with pixels of a row. Cycles are
 // 1.5 times faster per lane at 64 x 64 and equal at 96 x 96; sweeps are equal at 64 x 64.
 constexpr int64_t kLanesMaxPixels = 64 * 64;
+
+// Threads share an image for the cycles if there are too few systems for each to have its own, or
+// if the scratch of one per thread is more than a last-level cache holds; and if all have enough to
+// do.
+constexpr int64_t kSharedMinPixels = 576 * 576, kSharedPixelsPerThread = 1 << 15;
+
+Crew crew_for(const Job& job) {
+  const int64_t pixels = job.h * job.w, threads = rf_get_num_threads();
+  const bool worth = pixels >= kSharedMinPixels || job.n * job.c < 2 * threads;
+  const bool enough = threads <= kMaxCrew && threads * kSharedPixelsPerThread <= pixels;
+  return {worth && enough ? static_cast<int>(threads) : 1};
+}
 
 // Every thread's scratch, one after the other: for the direct solver, and then for iterating.
 template <typename Layout>
@@ -46,18 +58,54 @@ int64_t solve_directly(const Job& job, const Plan& plan, char* base, int64_t byt
   return left;
 }
 
+template <typename Layout>
+int64_t scratch_bytes(const Job& job, const Plan& plan) {
+  const int64_t apart = rf_get_num_threads() * thread_bytes<Layout>(job, plan),
+                shared = Worker<Layout>(job, plan, nullptr, false, crew_for(job)).bytes();
+  return std::max(apart, (shared + 4095) / 4096 * 4096);
+}
+
+// Solves images that need cycles one after the other, all threads on each; returns how many of the
+// n images are left, and which, and in plans how.
+template <typename Layout, bool kCustom>
+int64_t solve_shared(const Job& job, const Plan& plan, Crew crew, char* base, int64_t* images,
+                     int64_t n, SweepPlan* plans) {
+  static_assert(Layout::kSystems == 1);
+  Worker<Layout> worker(job, plan, base, false, crew);
+  int64_t left = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t image = images[k];
+    if (!worker.template prepare_cycles<kCustom>({image, 0}, plans + image)) {
+      images[left++] = image;
+      continue;
+    }
+    for (int64_t channel = 0; channel < job.c; ++channel) {
+      const System system{image, channel};
+      worker.template solve<kCustom>(&system, true, nullptr);
+    }
+  }
+  return left;
+}
+
 template <typename Layout, bool kCustom>
 void run_all(const Job& job, const Plan& plan, void* workspace) {
   constexpr int64_t kSystems = Layout::kSystems;
   const int64_t threads = rf_get_num_threads(), bytes = thread_bytes<Layout>(job, plan);
   char* base = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
-  SweepPlan* const plans = reinterpret_cast<SweepPlan*>(base + threads * bytes);  // [n]
-  int64_t* images = reinterpret_cast<int64_t*>(plans + job.n);                    // [n]
-  int64_t* const ordered = images + job.n;                                        // [n]
-  uint8_t* const ready = reinterpret_cast<uint8_t*>(ordered + job.n);             // [threads]
+  SweepPlan* const plans =
+      reinterpret_cast<SweepPlan*>(base + scratch_bytes<Layout>(job, plan));  // [n]
+  int64_t* images = reinterpret_cast<int64_t*>(plans + job.n);                // [n]
+  int64_t* const ordered = images + job.n;                                    // [n]
+  uint8_t* const ready = reinterpret_cast<uint8_t*>(ordered + job.n);         // [threads]
   memset(ready, 0, static_cast<size_t>(threads));
 
-  const int64_t n = solve_directly(job, plan, base, bytes, images);
+  int64_t n = solve_directly(job, plan, base, bytes, images);
+  bool planned = false;
+  if constexpr (!Layout::kIsLanes) {
+    const Crew crew = crew_for(job);
+    planned = crew.threads > 1;
+    if (planned) n = solve_shared<Layout, kCustom>(job, plan, crew, base, images, n, plans);
+  }
   if (n == 0) return;
   // By image when that keeps all threads busy; a system's result is the same either way.
   const bool by_image = n >= 2 * threads * kSystems;
@@ -67,8 +115,8 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
 
   // Lanes that need cycles hold up lanes that do not, so where both kinds occur groups of one kind
   // are formed. That does not change results: each system is solved as if it were alone.
-  bool sorted = false;
   if constexpr (Layout::kIsLanes) {
+    bool sorted = false;
     const auto plan_groups = [&](int64_t begin, int64_t end, int thread) {
       Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
       ready[thread] = 1;
@@ -103,6 +151,7 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
       }
       images = ordered;
     }
+    planned = sorted;
   }
   rf::parallel_for(groups, grain, [&](int64_t begin, int64_t end, int thread) {
     Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
@@ -116,7 +165,7 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
                           : by_image ? System{images[k], channel}
                                      : System{images[k / job.c], k % job.c};
         }
-        worker.template solve<kCustom>(systems, channel > 0, sorted ? plans : nullptr);
+        worker.template solve<kCustom>(systems, channel > 0, planned ? plans : nullptr);
       }
     }
   });
@@ -147,13 +196,13 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const Plan plan = make_plan(h, w, weights);
   Job job{};
-  job.h = h, job.w = w;
+  job.n = n, job.c = c, job.h = h, job.w = w;
   int64_t bytes = 0;
   dispatch_way(plan, dtype, tol, [&](auto layout, auto) {
-    bytes = thread_bytes<typename decltype(layout)::type>(job, plan);
+    bytes = scratch_bytes<typename decltype(layout)::type>(job, plan);
   });
   const int64_t per_image = sizeof(SweepPlan) + 2 * sizeof(int64_t);
-  return rf_get_num_threads() * (bytes + 1) + n * per_image + 64;
+  return bytes + rf_get_num_threads() + n * per_image + 64;
 }
 
 extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out,

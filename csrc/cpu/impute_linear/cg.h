@@ -5,9 +5,15 @@
 //   ascend    y += P(e);  z = (r + O(y)) / D;  r.z, max |z|
 //   direct    u += alpha p (of the iteration before);  p = z + beta p;  q = A p;  p.q
 //
+// q takes the place of z row by row, as z is needed no more: less memory is less to wait for.
+// Threads that share an image do a pass band by band.
+//
 // With Lanes every scalar is a vector: each system has its own step and stops by itself, bit for
 // bit as if it were alone.
 #pragma once
+
+#include <algorithm>
+#include <cstring>
 
 #include "cpu/impute_linear/vcycle.h"
 
@@ -30,7 +36,7 @@ class Solver {
   static constexpr int64_t kVec = Layout::kVec;
 
  public:
-  explicit Solver(Grid<Layout>* grid) : grid_(grid), f_(grid->fine) {}
+  explicit Solver(const Grid<Layout>* grid) : grid_(grid), f_(grid->fine) {}
 
   // Solves for u, which holds known values and 0 at unknown pixels, to an error of about
   // `tolerance`; only the systems of `wanted`.
@@ -86,12 +92,6 @@ class Solver {
     for (int lane = 0; lane < kVec; ++lane) r |= m[lane] != 0;
     return r;
   }
-  const Real* above(const Real* field, int64_t j, const Real* otherwise) const {
-    return j > 0 ? field + (j - 1) * f_.stride : otherwise;
-  }
-  const Real* below(const Real* field, int64_t j, const Real* otherwise) const {
-    return j + 1 < f_.h ? field + (j + 1) * f_.stride : otherwise;
-  }
   // Makes a row of a ring ready for the spans of row j: 0 everywhere else.
   void clear_around(int64_t j, Real* row) const { clear_gaps<Layout>(f_.spans, j, f_.n, row); }
   template <typename Body>
@@ -102,39 +102,104 @@ class Solver {
   // r -= alpha q; z = the preconditioned r.
   void precondition(Vec alpha, Vec* rz, Vec* largest) {
     descend(alpha);
-    solve_coarse<Layout, kCustom>(grid_);
+    solve_coarse<Layout, kCustom>(*grid_);
     ascend(rz, largest);
   }
 
-  // r = L(u) at unknown pixels; p = q = 0.
-  void start() {
-    for (int64_t j = 0; j < f_.h; ++j) {
-      Real *r = f_.row(f_.r, j), *p = f_.row(f_.p, j), *q = f_.row(f_.q, j);
-      const Real* mid = f_.row(f_.u, j);
-      const int8_t* unknown = f_.unknown_row(j);
-      each_span(j, [&](Span span) {
-        laplacian<Layout, kCustom>(above(f_.u, j, mid), mid, below(f_.u, j, mid), j > 0,
-                                   j + 1 < f_.h, span, f_, [&](int64_t i, Vec l) {
-                                     store<Real>(p + i, Vec{});
-                                     store<Real>(q + i, Vec{});
-                                     store<Real>(r + i,
-                                                 keep<Real>(load_mask<Real>(unknown + i), l));
-                                   });
-      });
+  // pass(band, thread) for the bands of the image.
+  template <typename Pass>
+  void each_band(const Pass& pass) const {
+    if (f_.bands == 1) {
+      pass(int64_t{0}, 0);
+      return;
     }
+    parallel_for(
+        f_.bands, 1,
+        [&](int64_t begin, int64_t end, int thread) {
+          for (int64_t band = begin; band < end; ++band) pass(band, thread);
+        },
+        grid_->crew.threads);
+  }
+  // For the neighbours of a band: `rows` rows at both its ends.
+  template <typename Saved>
+  void save_ends(int64_t band, const Real* field, int64_t rows, const Saved& saved) const {
+    const auto save = [&](int64_t border, int64_t begin) {
+      if (border == 0 || border == f_.bands) return;
+      for (int64_t j = begin; j < begin + rows; ++j) {
+        memcpy(saved(border, j), field + j * f_.stride, static_cast<size_t>(f_.n) * sizeof(Real));
+      }
+    };
+    save(band, f_.band_begin(band));
+    save(band + 1, f_.band_end(band) - rows);
+  }
+  void save_r(int64_t band) const {
+    save_ends(band, f_.r, 2, [&](int64_t b, int64_t j) { return f_.saved_r_row(b, j); });
   }
 
-  RowTriple<Layout> ring_rows(int64_t j) const {
-    return {j > 0 ? f_.ring[(j + 2) % 3] : f_.zeros, f_.ring[j % 3],
-            j + 1 < f_.h ? f_.ring[(j + 1) % 3] : f_.zeros};
+  // What a pass has added up.
+  void total(Vec* sum, Vec* largest) const {
+    Vec dot{}, top{};
+    for (int64_t j = 0; j < f_.h; ++j) {
+      dot += load(f_.row_total(j));
+      top = vmax<Real>(top, load(f_.row_total(j) + kVec));
+    }
+    *sum = Layout::sum(dot);
+    *largest = Layout::max(top);
+  }
+
+  // r = L(u) at unknown pixels; p = 0.
+  void start() {
+    each_band([&](int64_t band, int) { start_band(band); });
+  }
+  void start_band(int64_t band) const {
+    for (int64_t j = f_.band_begin(band); j < f_.band_end(band); ++j) {
+      Real *r = f_.row(f_.r, j), *p = f_.row(f_.p, j);
+      const Real* mid = f_.row(f_.u, j);
+      const Real *up = j > 0 ? mid - f_.stride : mid, *down = j + 1 < f_.h ? mid + f_.stride : mid;
+      const int8_t* unknown = f_.unknown_row(j);
+      each_span(j, [&](Span span) {
+        laplacian<Layout, kCustom>(
+            up, mid, down, j > 0, j + 1 < f_.h, span, f_, [&](int64_t i, Vec l) {
+              store<Real>(p + i, Vec{});
+              store<Real>(r + i, keep<Real>(load_mask<Real>(unknown + i), l));
+            });
+      });
+    }
+    save_r(band);
+  }
+
+  // Three rows that move down the image: where the one below the current row goes, and the three
+  // for row j, zeros beyond the border.
+  struct MovingRows {
+    Real *up, *mid, *down;
+    explicit MovingRows(Real* const* ring) : up(ring[0]), mid(ring[1]), down(ring[2]) {}
+    void move() {
+      Real* const last = up;
+      up = mid, mid = down, down = last;
+    }
+  };
+  RowTriple<Layout> rows_at(const MovingRows& rows, int64_t j) const {
+    return {j > 0 ? rows.up : f_.zeros, rows.mid, j + 1 < f_.h ? rows.down : f_.zeros};
   }
 
   void descend(Vec alpha) {
+    each_band([&](int64_t band, int thread) { descend_band(band, thread, alpha); });
+  }
+  // Writes the coarse rows of the band, for which it needs the residual one row and y two rows
+  // beyond it.
+  void descend_band(int64_t band, int thread, const Vec& alpha_in) const {
+    const Vec alpha = alpha_in;
+    const Rings<Real>& rings = f_.rings[thread];
     const Level<Layout>& coarser = grid_->level[1];
     const Vec scale = splat<Real>(f_.restrict_scale);
-    const auto smooth = [&](int64_t j) {
-      Real *y = f_.ring[j % 3], *r = f_.row(f_.r, j);
-      const Real *q = f_.row(f_.q, j), *inv_diag = f_.inv_diag_row(j);
+    const int64_t band_begin = f_.band_begin(band), band_end = f_.band_end(band);
+    // A band changes its own rows of r, and saved ones of its neighbours, which nobody else looks
+    // at.
+    const auto smooth = [&](int64_t j, Real* y) {
+      Real* r = f_.row(f_.r, j);
+      if (j < band_begin) r = f_.saved_r_row(band, j);
+      if (j >= band_end) r = f_.saved_r_row(band + 1, j);
+      const Real *q = f_.row(f_.z, j), *inv_diag = f_.inv_diag_row(j);
       clear_around(j, y);
       each_span(j, [&](Span span) {
         for (int64_t i = span.begin; i < span.end; i += kVec) {
@@ -144,13 +209,16 @@ class Solver {
         }
       });
     };
-    smooth(0);
-    int64_t coarse_row = 0;
-    for (int64_t j = 0; j < f_.h; ++j) {
-      if (j + 1 < f_.h) smooth(j + 1);
-      Real* out = f_.residual_ring[j & 3];
+    const int64_t begin = std::max<int64_t>(0, band_begin - 1), end = std::min(f_.h, band_end + 1);
+    int64_t coarse_row = band_begin / 2;
+    const int64_t coarse_end = std::min(coarser.h, (band_end + 1) / 2);
+    MovingRows ys(rings.smooth);
+    for (int64_t j = std::max<int64_t>(begin - 2, -1); j < end; ++j, ys.move()) {
+      if (j + 1 < f_.h) smooth(j + 1, ys.down);
+      if (j < begin) continue;
+      Real* out = rings.residual[j & 3];
       clear_around(j, out);
-      const RowTriple<Layout> t = ring_rows(j);
+      const RowTriple<Layout> t = rows_at(ys, j);
       const int8_t* unknown = f_.unknown_row(j);
       each_span(j, [&](Span span) {
         neighbour_sum<Layout, kCustom>(
@@ -158,23 +226,23 @@ class Solver {
               store<Real>(out + i, keep<Real>(load_mask<Real>(unknown + i), o));
             });
       });
-      if (j + 1 == f_.h || (j >= 2 && j % 2 == 0)) {
-        for (; coarse_row < coarser.h && (j + 1 == f_.h || 2 * coarse_row + 2 <= j); ++coarse_row) {
-          const Real* rows[4];
-          restriction_rows<Real>(
-              coarse_row, f_.h, f_.zeros, [&](int64_t k) { return f_.residual_ring[k & 3]; }, rows);
-          rf::impute::each_span<Layout>(coarser.spans, coarse_row, coarser.n, [&](Span span) {
-            restrict_row<Layout>(coarser, coarse_row, span, rows, f_.n, scale);
-          });
-        }
+      for (; coarse_row < coarse_end && (j + 1 == f_.h || 2 * coarse_row + 2 <= j); ++coarse_row) {
+        const Real* rows[4];
+        restriction_rows<Real>(
+            coarse_row, f_.h, f_.zeros, [&](int64_t k) { return rings.residual[k & 3]; }, rows);
+        rf::impute::each_span<Layout>(coarser.spans, coarse_row, coarser.n, [&](Span span) {
+          restrict_row<Layout>(coarser, coarse_row, span, rows, f_.n, scale);
+        });
       }
     }
   }
 
   void ascend(Vec* rz, Vec* largest) {
-    Vec dot{}, top{};
-    const auto prepare = [&](int64_t j) {
-      Real* y = f_.ring[j % 3];
+    each_band([&](int64_t band, int thread) { ascend_band(band, thread); });
+    total(rz, largest);
+  }
+  void ascend_band(int64_t band, int thread) const {
+    const auto prepare = [&](int64_t j, Real* y) {
       clear_around(j, y);
       const Level<Layout>& c = grid_->level[1];
       const int64_t near_j = j / 2;
@@ -189,32 +257,40 @@ class Solver {
         });
       });
     };
-    prepare(0);
-    for (int64_t j = 0; j < f_.h; ++j) {
-      if (j + 1 < f_.h) prepare(j + 1);
-      if (!f_.row_any(j)) continue;
-      const RowTriple<Layout> t = ring_rows(j);
+    const int64_t begin = f_.band_begin(band), end = f_.band_end(band);
+    MovingRows ys(f_.rings[thread].smooth);
+    for (int64_t j = std::max<int64_t>(begin - 2, -1); j < end; ++j, ys.move()) {
+      if (j + 1 < f_.h) prepare(j + 1, ys.down);
+      if (j < begin) continue;
+      const RowTriple<Layout> t = rows_at(ys, j);
       const Real *r = f_.row(f_.r, j), *inv_diag = f_.inv_diag_row(j);
       const int8_t* unknown = f_.unknown_row(j);
       Real* z = f_.row(f_.z, j);
-      Vec row_dot{};
+      Vec dot{}, top{};
       each_span(j, [&](Span span) {
         neighbour_sum<Layout, kCustom>(
             t.up, t.mid, t.down, span, f_.n, f_.weights, f_.centre_row(j), [&](int64_t i, Vec o) {
               const Vec v = load(r + i);
               const Vec x = keep<Real>(load_mask<Real>(unknown + i), load(inv_diag + i) * (v + o));
               store<Real>(z + i, x);
-              row_dot += v * x;
+              dot += v * x;
               top = vmax<Real>(top, vabs<Real>(x));
             });
       });
-      dot += row_dot;
+      store<Real>(f_.row_total(j), dot);
+      store<Real>(f_.row_total(j) + kVec, top);
     }
-    *rz = Layout::sum(dot);
-    *largest = Layout::max(top);
+    save_ends(band, f_.p, 1, [&](int64_t b, int64_t j) { return f_.saved_p_row(b, j); });
+    save_ends(band, f_.z, 1, [&](int64_t b, int64_t j) { return f_.saved_z_row(b, j); });
   }
 
   void direct(Vec alpha, Vec beta, Vec* pq) {
+    each_band([&](int64_t band, int) { direct_band(band, alpha, beta); });
+    Vec none;
+    total(pq, &none);
+  }
+  void direct_band(int64_t band, const Vec& alpha_in, const Vec& beta_in) const {
+    const Vec alpha = alpha_in, beta = beta_in;
     const auto advance = [&](int64_t j) {
       Real *u = f_.row(f_.u, j), *p = f_.row(f_.p, j);
       const Real* z = f_.row(f_.z, j);
@@ -226,32 +302,47 @@ class Solver {
         }
       });
     };
-    Vec dot{};
-    advance(0);
-    for (int64_t j = 0; j < f_.h; ++j) {
-      if (j + 1 < f_.h) advance(j + 1);
-      if (!f_.row_any(j)) continue;
+    const auto advance_saved = [&](int64_t border, int64_t j) {
+      Real* p = f_.saved_p_row(border, j);
+      const Real* z = f_.saved_z_row(border, j);
+      each_span(j, [&](Span span) {
+        for (int64_t i = span.begin; i < span.end; i += kVec)
+          store<Real>(p + i, load(z + i) + beta * load(p + i));
+      });
+    };
+    const int64_t begin = f_.band_begin(band), end = f_.band_end(band);
+    if (begin > 0) advance_saved(band, begin - 1);
+    if (end < f_.h) advance_saved(band + 1, end);
+    for (int64_t j = begin - 1; j < end; ++j) {
+      if (j + 1 < end) advance(j + 1);
+      if (j < begin) continue;
       const Real* mid = f_.row(f_.p, j);
-      Real* q = f_.row(f_.q, j);
+      const Real *up = mid - f_.stride, *down = mid + f_.stride;
+      if (j == begin) up = j > 0 ? f_.saved_p_row(band, j - 1) : mid;
+      if (j + 1 == end) down = end < f_.h ? f_.saved_p_row(band + 1, end) : mid;
+      Real* q = f_.row(f_.z, j);
       const int8_t* unknown = f_.unknown_row(j);
-      Vec row_dot{};
+      Vec dot{};
       const auto finish_row = [&](int64_t i, Vec l) {
         const Vec x = keep<Real>(load_mask<Real>(unknown + i), l);
         store<Real>(q + i, x);
-        row_dot += load(mid + i) * x;
+        dot += load(mid + i) * x;
       };
       each_span(j, [&](Span span) {
-        laplacian<Layout, kCustom>(above(f_.p, j, mid), mid, below(f_.p, j, mid), j > 0,
-                                   j + 1 < f_.h, span, f_,
+        laplacian<Layout, kCustom>(up, mid, down, j > 0, j + 1 < f_.h, span, f_,
                                    [&](int64_t i, Vec l) { finish_row(i, -l); });
       });
-      dot += row_dot;
+      store<Real>(f_.row_total(j), dot);
+      store<Real>(f_.row_total(j) + kVec, Vec{});
     }
-    *pq = Layout::sum(dot);
+    save_r(band);
   }
 
   void finish(Vec alpha, Vec last) {
-    for (int64_t j = 0; j < f_.h; ++j) {
+    each_band([&](int64_t band, int) { finish_band(band, alpha, last); });
+  }
+  void finish_band(int64_t band, const Vec& alpha, const Vec& last) const {
+    for (int64_t j = f_.band_begin(band); j < f_.band_end(band); ++j) {
       Real* u = f_.row(f_.u, j);
       const Real *p = f_.row(f_.p, j), *z = f_.row(f_.z, j);
       each_span(j, [&](Span span) {
@@ -262,7 +353,7 @@ class Solver {
     }
   }
 
-  Grid<Layout>* grid_;
+  const Grid<Layout>* grid_;
   const Fine<Layout>& f_;
 };
 

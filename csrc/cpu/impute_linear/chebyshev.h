@@ -40,23 +40,36 @@ void plan_sweeps(const Grid<Layout>& grid, double tol, SweepPlan plans[Layout::k
   constexpr int kPowers = 8;
   Vec top[kPowers] = {};
   Real* fields[2] = {f.r, f.p};
-  const auto powers = [&](int first, int count) {
-    for_sweeps(count, f.h, f.stride * static_cast<int64_t>(sizeof(Real)), [&](int k, int64_t j) {
-      k += first;
-      Real* out = fields[k % 2] + j * f.stride;
-      if (!f.row_any(j)) {
-        if (k < 2) memset(out, 0, static_cast<size_t>(f.n) * sizeof(Real));
-        return;
-      }
-      const int8_t* unknown = f.unknown_row(j);
-      Vec largest{};
-      mean_row<Layout, kCustom>(f, k == 0 ? f.z : fields[(k + 1) % 2], j, [&](int64_t i, Vec mean) {
-        const Vec v = keep<Real>(load_mask<Real>(unknown + i), mean);
-        store<Real>(out + i, v);
-        largest = vmax<Real>(largest, v);
-      });
-      top[k] = vmax<Real>(top[k], largest);
+  // Row j of T^(k + 1) 1; returns the largest entry.
+  const auto power_row = [&](int k, int64_t j) {
+    Real* out = fields[k % 2] + j * f.stride;
+    Vec largest{};
+    if (!f.row_any(j)) {
+      if (k < 2) memset(out, 0, static_cast<size_t>(f.n) * sizeof(Real));
+      return largest;
+    }
+    const int8_t* unknown = f.unknown_row(j);
+    mean_row<Layout, kCustom>(f, k == 0 ? f.z : fields[(k + 1) % 2], j, [&](int64_t i, Vec mean) {
+      const Vec v = keep<Real>(load_mask<Real>(unknown + i), mean);
+      store<Real>(out + i, v);
+      largest = vmax<Real>(largest, v);
     });
+    return largest;
+  };
+  const auto powers = [&](int first, int count) {
+    const int64_t row_bytes = f.stride * static_cast<int64_t>(sizeof(Real));
+    if (grid.crew.threads == 1) {
+      for_sweeps(count, f.h, row_bytes, [&](int k, int64_t j) {
+        top[first + k] = vmax<Real>(top[first + k], power_row(first + k, j));
+      });
+    } else {
+      for (int k = first; k < first + count; ++k) {
+        grid.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+          for (int64_t j = begin; j < end; ++j) store<Real>(f.row_total(j), power_row(k, j));
+        });
+        for (int64_t j = 0; j < f.h; ++j) top[k] = vmax<Real>(top[k], load(f.row_total(j)));
+      }
+    }
     for (int k = first; k < first + count; ++k) top[k] = Layout::max(top[k]);
   };
   const auto any_below = [&](Vec v, double limit) {

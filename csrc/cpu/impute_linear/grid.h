@@ -1,10 +1,12 @@
 // The arrays of one solve, carved out of a thread's share of the workspace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "common/impute_plan.h"
+#include "cpu/impute_linear/crew.h"
 #include "cpu/impute_linear/vec.h"
 
 namespace rf {
@@ -75,26 +77,50 @@ struct Level {
   Real* row(Real* field, int64_t j) const { return field + j * stride; }
 };
 
+// Rows of a smoothed vector and of its residual, while a thread walks down an image.
+template <typename Real>
+struct Rings {
+  Real *smooth[3], *residual[4];
+};
+
 // Everything about level 0, where the conjugate gradients run.
 template <typename Layout>
 struct Fine {
   using Real = typename Layout::Real;
   int64_t h, w, n, stride;
+  int64_t bands, band_rows;  // what threads that share an image take turns at; an even number
   StencilWeights<Real> weights;
   Real restrict_scale;
   int8_t* removed;  // [h, stride], -1 at removed pixels and in the padding
   int8_t* unknown;  // [h, stride], -1 at pixels to solve for: removed and tied to a known one
   Spans spans;
-  Real *u, *r, *p, *q, *z;  // [h, stride]
+  // [h, stride]. Cycles have q in z; the field of this name is for setting up.
+  Real *u, *r, *p, *q, *z;
   // Row vectors; the inverse diagonal differs in the first, inner and last row.
   Real *inv_diag[3], *centre[3];
   Real* mean_weight[3];        // the same without damping
   Real *has_left, *has_right;  // 1 where the neighbour is inside the image
-  Real* ring[3];               // rows of a smoothed vector while a pass walks down the image
-  Real* residual_ring[4];
   Real* zeros;
+  Rings<Real> rings[kMaxCrew];  // of each thread
+  Real* row_totals;             // [h, 2, kVec] what a pass adds up, row by row
+  // Passes change r, p and z in place and need the rows beyond a band as they were: the pass before
+  // saves those around each border between bands, four rows of r, two of p and two of z.
+  Real *saved_r, *saved_p, *saved_z;  // [bands - 1, 4 or 2, stride]
 
   Real* row(Real* field, int64_t j) const { return field + j * stride; }
+  Real* row_total(int64_t j) const { return row_totals + 2 * j * Layout::kVec; }
+  int64_t band_begin(int64_t band) const { return band * band_rows; }
+  int64_t band_end(int64_t band) const { return band + 1 < bands ? (band + 1) * band_rows : h; }
+  // Row j as it was saved at the border above `band`.
+  Real* saved_r_row(int64_t band, int64_t j) const {
+    return saved_r + ((band - 1) * 4 + j - band_begin(band) + 2) * stride;
+  }
+  Real* saved_p_row(int64_t band, int64_t j) const {
+    return saved_p + ((band - 1) * 2 + j - band_begin(band) + 1) * stride;
+  }
+  Real* saved_z_row(int64_t band, int64_t j) const {
+    return saved_z + ((band - 1) * 2 + j - band_begin(band) + 1) * stride;
+  }
   bool row_any(int64_t j) const { return spans.count[j] > 0; }
   const int8_t* unknown_row(int64_t j) const { return unknown + j * stride; }
   int kind(int64_t j) const { return j == 0 ? 0 : j == h - 1 ? 2 : 1; }
@@ -107,6 +133,7 @@ template <typename Layout>
 struct Grid {
   using Real = typename Layout::Real;
   const Plan* plan;
+  Crew crew;
   Fine<Layout> fine;
   Level<Layout> level[kMaxLevels];  // from 1
   Real* zeros;
@@ -114,7 +141,7 @@ struct Grid {
 
 // Lays out the arrays; with a counting arena nothing is written.
 template <typename Layout>
-void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
+void lay_out(Grid<Layout>* grid, const Plan& plan, Crew crew, Arena* arena) {
   using Real = typename Layout::Real;
   const auto weights_of = [&](int l) {
     const Weights& s = plan.weights[l];
@@ -123,11 +150,14 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
                                 Real(2)};
   };
   grid->plan = &plan;
+  grid->crew = crew;
   Fine<Layout>& f = grid->fine;
   f.h = plan.size[0].h, f.w = plan.size[0].w;
   f.n = Layout::row_length(f.w), f.stride = Layout::row_stride(f.w);
   f.weights = weights_of(0);
   f.restrict_scale = static_cast<Real>(plan.restrict_scale[0]);
+  f.band_rows = crew.band_rows(f.h);
+  f.bands = std::max<int64_t>(1, f.h / f.band_rows);
   const int64_t cells = f.h * f.stride;
   f.removed = arena->take<int8_t>(cells);
   f.unknown = arena->take<int8_t>(cells);
@@ -145,8 +175,10 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
   for (Real*& row : f.centre) row = plan.custom ? arena->take<Real>(f.stride) : nullptr;
   f.has_left = arena->take<Real>(f.stride);
   f.has_right = arena->take<Real>(f.stride);
-  for (Real*& row : f.ring) row = arena->take<Real>(f.stride);
-  for (Real*& row : f.residual_ring) row = arena->take<Real>(f.stride);
+  for (int thread = 0; thread < crew.threads; ++thread) {
+    for (Real*& row : f.rings[thread].smooth) row = arena->take<Real>(f.stride);
+    for (Real*& row : f.rings[thread].residual) row = arena->take<Real>(f.stride);
+  }
   f.zeros = grid->zeros = arena->take<Real>(f.stride);
   for (int l = 1; l < plan.levels; ++l) {
     Level<Layout>& c = grid->level[l];
@@ -161,6 +193,15 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Arena* arena) {
     c.centre = plan.custom ? arena->take<Real>(c.h * c.stride) : nullptr;
     c.spans = take_spans(c.h, c.n);
   }
+  f.row_totals = arena->take<Real>(f.h * 2 * Layout::kVec);
+  f.saved_r = arena->take<Real>((f.bands - 1) * 4 * f.stride);
+  f.saved_p = arena->take<Real>((f.bands - 1) * 2 * f.stride);
+  f.saved_z = arena->take<Real>((f.bands - 1) * 2 * f.stride);
+}
+
+template <typename Real>
+void clear_rows(Real* field, int64_t begin, int64_t end, int64_t stride) {
+  memset(field + begin * stride, 0, static_cast<size_t>((end - begin) * stride) * sizeof(Real));
 }
 
 // What depends on the size and weights but not on a mask; once per thread and call.
@@ -200,11 +241,15 @@ void fill_constants(Grid<Layout>* grid) {
       return d > 0 ? 1 / d : 0.0;
     });
   }
-  for (Real* row : f.ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
-  for (Real* row : f.residual_ring) memset(row, 0, static_cast<size_t>(f.stride) * sizeof(Real));
-  memset(f.zeros, 0, static_cast<size_t>(f.stride) * sizeof(Real));
-  for (Real* field : {f.u, f.r, f.p, f.q, f.z})
-    memset(field, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
+  for (int thread = 0; thread < grid->crew.threads; ++thread) {
+    const Rings<Real>& rings = f.rings[thread];
+    for (Real* row : rings.smooth) clear_rows(row, 0, 1, f.stride);
+    for (Real* row : rings.residual) clear_rows(row, 0, 1, f.stride);
+  }
+  clear_rows(f.zeros, 0, 1, f.stride);
+  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+    for (Real* field : {f.u, f.r, f.p, f.q, f.z}) clear_rows(field, begin, end, f.stride);
+  });
   for (int l = 1; l < plan.levels; ++l) {
     Level<Layout>& c = grid->level[l];
     fill_row(c.even, c.stride, c.w, [](int64_t x) { return x == 0 ? 1.0 : 0.75; });
@@ -212,9 +257,9 @@ void fill_constants(Grid<Layout>* grid) {
     const bool odd_width = plan.size[l - 1].w % 2 != 0;
     fill_row(c.inv_children, c.stride, c.w,
              [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
-    for (Real* field : {c.r, c.y, c.b, c.inv_diag}) {
-      memset(field, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
-    }
+    grid->crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+      for (Real* field : {c.r, c.y, c.b, c.inv_diag}) clear_rows(field, begin, end, c.stride);
+    });
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "cpu/impute_linear/grid.h"
 #include "cpu/impute_linear/pixel_rows.h"
@@ -91,19 +92,19 @@ struct RowBuffers {
   float* narrow;  // [w] values on the way from a solve in double to a narrower dtype
 };
 
-// Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of
-// the known); z becomes a copy. known: how many known pixels a system has.
+// Rows [begin, end) of the systems as they are, to u, and their sums, smallest and largest known
+// values, and which are finite.
 template <typename Layout>
-void read_systems(const Job& job, const System* systems, const int64_t* known, Grid<Layout>* grid,
-                  const RowBuffers<typename Layout::Real>& buffers, Scaling* scaling) {
+void read_rows(const Job& job, const System* systems, int64_t begin, int64_t end,
+               const RowBuffers<typename Layout::Real>& buffers, const Fine<Layout>& f,
+               V<typename Layout::Real>* lowest, V<typename Layout::Real>* highest,
+               M<typename Layout::Real>* all_finite) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
-  Fine<Layout>& f = grid->fine;
   const Real inf = std::numeric_limits<Real>::infinity();
   V<Real> low = splat<Real>(inf), high = splat<Real>(-inf);
   M<Real> finite = ~M<Real>{};
-  double sum[kVec] = {};
-  for (int64_t y = 0; y < f.h; ++y) {
+  for (int64_t y = begin; y < end; ++y) {
     Real* u = f.row(f.u, y);
     if constexpr (Layout::kIsLanes) {
       for (int lane = 0; lane < Layout::kSystems; ++lane) {
@@ -124,7 +125,34 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
       high = vmax<Real>(high, select<Real>(gone, splat<Real>(-inf), v));
       row_sum += keep<Real>(~gone, v);
     }
-    for (int lane = 0; lane < kVec; ++lane) sum[lane] += row_sum[lane];
+    store<Real>(f.row_total(y), row_sum);
+  }
+  *lowest = low, *highest = high, *all_finite = finite;
+}
+
+// Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of
+// the known); z becomes a copy. known: how many known pixels a system has. buffers: by thread.
+template <typename Layout>
+void read_systems(const Job& job, const System* systems, const int64_t* known, Grid<Layout>* grid,
+                  const RowBuffers<typename Layout::Real>* buffers, Scaling* scaling) {
+  using Real = typename Layout::Real;
+  constexpr int64_t kVec = Layout::kVec;
+  Fine<Layout>& f = grid->fine;
+  const Real inf = std::numeric_limits<Real>::infinity();
+  V<Real> low = splat<Real>(inf), high = splat<Real>(-inf);
+  M<Real> finite = ~M<Real>{};
+  std::mutex mutex;
+  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
+    V<Real> band_low, band_high;
+    M<Real> band_finite;
+    read_rows<Layout>(job, systems, begin, end, buffers[thread], f, &band_low, &band_high,
+                      &band_finite);
+    const std::lock_guard<std::mutex> lock(mutex);
+    low = vmin<Real>(low, band_low), high = vmax<Real>(high, band_high), finite &= band_finite;
+  });
+  double sum[kVec] = {};
+  for (int64_t y = 0; y < f.h; ++y) {
+    for (int lane = 0; lane < kVec; ++lane) sum[lane] += f.row_total(y)[lane];
   }
   if constexpr (!Layout::kIsLanes) {
     for (int lane = 1; lane < kVec; ++lane) sum[0] += sum[lane], finite[0] &= finite[lane];
@@ -145,18 +173,20 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
     shift[lane] = static_cast<Real>(s.shift), scale[lane] = static_cast<Real>(s.scale);
     if (lane < Layout::kSystems) scaling[lane] = s;
   }
-  for (int64_t y = 0; y < f.h; ++y) {
-    Real *u = f.row(f.u, y), *z = f.row(f.z, y);
-    const int8_t* removed = f.removed + y * f.stride;
-    for (int64_t i = 0; i < f.n; i += kVec) {
-      // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane
-      // is alone.
-      const V<Real> v = keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
-                                   (load(u + i) - shift) * scale);
-      store<Real>(u + i, v);
-      store<Real>(z + i, v);
+  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+    for (int64_t y = begin; y < end; ++y) {
+      Real *u = f.row(f.u, y), *z = f.row(f.z, y);
+      const int8_t* removed = f.removed + y * f.stride;
+      for (int64_t i = 0; i < f.n; i += kVec) {
+        // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane
+        // is alone.
+        const V<Real> v = keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
+                                     (load(u + i) - shift) * scale);
+        store<Real>(u + i, v);
+        store<Real>(z + i, v);
+      }
     }
-  }
+  });
 }
 
 template <typename Real>
@@ -186,7 +216,7 @@ void write_row(const Job& job, System s, int64_t y, const Real* values,
 // discrete maximum principle holds), the others the empty value; noise on all removed ones.
 template <typename Layout>
 void write_systems(const Job& job, const System* systems, const Scaling* scaling,
-                   Grid<Layout>* grid, const RowBuffers<typename Layout::Real>& buffers) {
+                   Grid<Layout>* grid, const RowBuffers<typename Layout::Real>* all_buffers) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
@@ -198,24 +228,27 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
     low[lane] = static_cast<Real>(s.low), high[lane] = static_cast<Real>(s.high);
   }
   const V<Real> empty = splat<Real>(static_cast<Real>(job.empty_value));
-  for (int64_t y = 0; y < f.h; ++y) {
-    Real* u = f.row(f.u, y);
-    const int8_t* unknown = f.unknown_row(y);
-    for (int64_t i = 0; i < f.n; i += kVec) {
-      const V<Real> v = vmin<Real>(vmax<Real>(load(u + i) * unscale + shift, low), high);
-      store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
+  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
+    const RowBuffers<Real>& buffers = all_buffers[thread];
+    for (int64_t y = begin; y < end; ++y) {
+      Real* u = f.row(f.u, y);
+      const int8_t* unknown = f.unknown_row(y);
+      for (int64_t i = 0; i < f.n; i += kVec) {
+        const V<Real> v = vmin<Real>(vmax<Real>(load(u + i) * unscale + shift, low), high);
+        store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
+      }
+      if constexpr (Layout::kIsLanes) separate(u, f.w, buffers.values, buffers.value_stride);
+      for (int lane = 0; lane < Layout::kSystems; ++lane) {
+        if (systems[lane].image < 0) continue;
+        const Real* values = Layout::kIsLanes ? buffers.values + lane * buffers.value_stride : u;
+        write_row<Real>(job, systems[lane], y, values, buffers);
+      }
+      // The padding must be zero again for the next system.
+      for (int64_t i = f.n - kVec; i < f.n; i += kVec) {
+        store<Real>(u + i, keep<Real>(load_mask<Real>(unknown + i), load(u + i)));
+      }
     }
-    if constexpr (Layout::kIsLanes) separate(u, f.w, buffers.values, buffers.value_stride);
-    for (int lane = 0; lane < Layout::kSystems; ++lane) {
-      if (systems[lane].image < 0) continue;
-      const Real* values = Layout::kIsLanes ? buffers.values + lane * buffers.value_stride : u;
-      write_row<Real>(job, systems[lane], y, values, buffers);
-    }
-    // The padding must be zero again for the next system.
-    for (int64_t i = f.n - kVec; i < f.n; i += kVec) {
-      store<Real>(u + i, keep<Real>(load_mask<Real>(unknown + i), load(u + i)));
-    }
-  }
+  });
 }
 
 }  // namespace impute

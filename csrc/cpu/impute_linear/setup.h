@@ -50,15 +50,15 @@ RF_INLINE V<Real> saturate(V<Real> e, V<Real> k) {
 }
 
 // Unknown flags `m` (0 or 1) and saturated anchors `a` of a level -> flags c.y and anchors c.b of
-// the next.
+// the next, in its rows [begin, end).
 template <typename Layout>
 void coarsen(const Level<Layout>& c, const typename Layout::Real* m, const typename Layout::Real* a,
              int64_t h, int64_t n, int64_t stride, typename Layout::Real scale,
-             const typename Layout::Real* zeros) {
+             const typename Layout::Real* zeros, int64_t begin, int64_t end) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   const V<Real> one = splat<Real>(Real(1)), known_gain = splat<Real>(Real(kAnchorKnown));
-  for (int64_t j = 0; j < c.h; ++j) {
+  for (int64_t j = begin; j < end; ++j) {
     const bool two = 2 * j + 1 < h;
     const Real *m0 = m + 2 * j * stride, *a0 = a + 2 * j * stride;
     const Real *m1 = two ? m0 + stride : zeros, *a1 = two ? a0 + stride : zeros;
@@ -113,29 +113,28 @@ void flag_unknown(Grid<Layout>* grid) {
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
   const V<Real> one = splat<Real>(Real(1));
-  for (int64_t j = 0; j < f.h; ++j) {
-    const int8_t* unknown = f.unknown_row(j);
-    Real* m = f.row(f.z, j);
-    for (int64_t i = 0; i < f.n; i += kVec) {
-      store<Real>(m + i, keep<Real>(load_mask<Real>(unknown + i), one));
+  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+    for (int64_t j = begin; j < end; ++j) {
+      const int8_t* unknown = f.unknown_row(j);
+      Real* m = f.row(f.z, j);
+      for (int64_t i = 0; i < f.n; i += kVec) {
+        store<Real>(m + i, keep<Real>(load_mask<Real>(unknown + i), one));
+      }
+      find_spans<Layout>(m, f.n, j, &f.spans);
     }
-    find_spans<Layout>(m, f.n, j, &f.spans);
-  }
+  });
 }
 
-// Fills the coarse levels from the flags in fine.z. Uses fine.q as scratch.
+// Saturated anchors of the rows [begin, end) of level 0 to fine.q, from the flags in fine.z.
 template <typename Layout, bool kCustom>
-void set_up_levels(Grid<Layout>* grid) {
+void anchor_fine(const Grid<Layout>& grid, int64_t begin, int64_t end) {
   using Real = typename Layout::Real;
-  const Plan& plan = *grid->plan;
-  Fine<Layout>& f = grid->fine;
-  const V<Real> one = splat<Real>(Real(1));
-  const Real damping = static_cast<Real>(1 + plan.centre);
-
-  const V<Real> k0 = splat<Real>(Real(kAnchorSaturation));
-  for (int64_t j = 0; j < f.h; ++j) {
+  const Fine<Layout>& f = grid.fine;
+  const V<Real> one = splat<Real>(Real(1)), k = splat<Real>(Real(kAnchorSaturation));
+  const Real damping = static_cast<Real>(1 + grid.plan->centre);
+  for (int64_t j = begin; j < end; ++j) {
     if (!f.row_any(j)) {
-      memset(f.row(f.q, j), 0, static_cast<size_t>(f.n) * sizeof(Real));
+      clear_rows(f.q, j, j + 1, f.stride);
       continue;
     }
     const Real* m = f.row(f.z, j);
@@ -149,45 +148,73 @@ void set_up_levels(Grid<Layout>* grid) {
           const M<Real> removed = load(m + i) > V<Real>{};
           const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
           const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
-          store<Real>(anchor + i, saturate<Real>(e, k0));
+          store<Real>(anchor + i, saturate<Real>(e, k));
         });
   }
+}
 
+// From the flags c.y and anchors c.b of level l to its inverse diagonals and spans, and saturated
+// anchors in c.r; rows [begin, end).
+template <typename Layout, bool kCustom>
+void finish_level(Grid<Layout>* grid, int l, int64_t begin, int64_t end) {
+  using Real = typename Layout::Real;
+  const Plan& plan = *grid->plan;
+  Level<Layout>& c = grid->level[l];
+  const V<Real> one = splat<Real>(Real(1));
+  const Real damping = static_cast<Real>(1 + plan.centre);
+  const V<Real> k =
+      splat<Real>(static_cast<Real>(kCustom ? plan.saturation[l] : kAnchorSaturation));
+  for (int64_t j = begin; j < end; ++j) {
+    const Real *mid = c.row(c.y, j), *e = c.row(c.b, j);
+    const Real *up = j > 0 ? mid - c.stride : grid->zeros,
+               *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
+    Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
+    Real* anchor = c.row(c.r, j);
+    neighbour_sum<Layout, kCustom>(
+        up, mid, down, Span{0, static_cast<int32_t>(c.n)}, c.n, c.weights, grid->zeros,
+        [&](int64_t i, V<Real> o) {
+          const V<Real> held = load(e + i), diagonal = o + held;
+          const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
+          const V<Real> safe = select<Real>(live, diagonal, one);
+          store<Real>(inv_diag + i, keep<Real>(live, one / (safe * damping)));
+          if constexpr (kCustom)
+            store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
+          store<Real>(anchor + i, saturate<Real>(held, k));
+        });
+    find_spans<Layout>(inv_diag, c.n, j, &c.spans);
+  }
+}
+
+// Fills the coarse levels from the flags in fine.z. Uses fine.q as scratch.
+template <typename Layout, bool kCustom>
+void set_up_levels(Grid<Layout>* grid) {
+  using Real = typename Layout::Real;
+  const Plan& plan = *grid->plan;
+  const Fine<Layout>& f = grid->fine;
+  const Crew& crew = grid->crew;
+  crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+    anchor_fine<Layout, kCustom>(*grid, begin, end);
+    clear_rows(f.p, begin, end, f.stride);  // what cycles read beyond spans must be 0
+  });
   const Real *m = f.z, *a = f.q;
   int64_t h = f.h, n = f.n, stride = f.stride;
   for (int l = 1; l < plan.levels; ++l) {
-    Level<Layout>& c = grid->level[l];
+    const Level<Layout>& c = grid->level[l];
     const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
-    coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros);
-    const V<Real> k =
-        splat<Real>(static_cast<Real>(kCustom ? plan.saturation[l] : kAnchorSaturation));
-    for (int64_t j = 0; j < c.h; ++j) {
-      const Real *mid = c.row(c.y, j), *e = c.row(c.b, j);
-      const Real *up = j > 0 ? mid - c.stride : grid->zeros,
-                 *down = j + 1 < c.h ? mid + c.stride : grid->zeros;
-      Real *inv_diag = c.row(c.inv_diag, j), *centre = kCustom ? c.row(c.centre, j) : nullptr;
-      Real* anchor = c.row(c.r, j);
-      neighbour_sum<Layout, kCustom>(
-          up, mid, down, Span{0, static_cast<int32_t>(c.n)}, c.n, c.weights, grid->zeros,
-          [&](int64_t i, V<Real> o) {
-            const V<Real> held = load(e + i), diagonal = o + held;
-            const M<Real> live = (load(mid + i) > V<Real>{}) & (diagonal > V<Real>{});
-            const V<Real> safe = select<Real>(live, diagonal, one);
-            store<Real>(inv_diag + i, keep<Real>(live, one / (safe * damping)));
-            if constexpr (kCustom)
-              store<Real>(centre + i, keep<Real>(live, diagonal * Real(plan.centre)));
-            store<Real>(anchor + i, saturate<Real>(held, k));
-          });
-      find_spans<Layout>(inv_diag, c.n, j, &c.spans);
-    }
+    crew.rows(c.h, n, [&](int64_t begin, int64_t end, int) {
+      coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros, begin, end);
+    });
+    crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+      finish_level<Layout, kCustom>(grid, l, begin, end);
+    });
     m = c.y, a = c.r, h = c.h, n = c.n, stride = c.stride;
   }
-  // What cycles read beyond spans must be 0.
-  memset(f.p, 0, static_cast<size_t>(f.h * f.stride) * sizeof(Real));
   for (int l = 1; l < plan.levels; ++l) {
     const Level<Layout>& c = grid->level[l];
-    memset(c.y, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
-    memset(c.b, 0, static_cast<size_t>(c.h * c.stride) * sizeof(Real));
+    crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+      clear_rows(c.y, begin, end, c.stride);
+      clear_rows(c.b, begin, end, c.stride);
+    });
   }
 }
 

@@ -2,6 +2,8 @@
 // solves, and writes the results.
 #pragma once
 
+#include <atomic>
+
 #include "cpu/impute_linear/cg.h"
 #include "cpu/impute_linear/chebyshev.h"
 #include "cpu/impute_linear/image_io.h"
@@ -32,14 +34,18 @@ class Worker {
   using Real = typename Layout::Real;
 
  public:
-  // `ready`: this memory was laid out before in the same call, its constants are in place.
-  Worker(const Job& job, const Plan& plan, void* memory, bool ready = false)
+  // `ready`: this memory was laid out before in the same call, its constants are in place. A crew
+  // shares the worker: its methods are called by one thread, which hands out passes.
+  Worker(const Job& job, const Plan& plan, void* memory, bool ready = false, Crew crew = {})
       : job_(job), plan_(plan), arena_(memory) {
-    lay_out(&grid_, plan, &arena_);
-    buffers_.value_stride = Rows<Real>::row_length(job.w);
-    buffers_.values = arena_.template take<Real>(Layout::kSystems * buffers_.value_stride);
-    buffers_.noise = arena_.template take<float>(job.w + kPhiloxRowSlack);
-    buffers_.narrow = arena_.template take<float>(job.w);
+    lay_out(&grid_, plan, crew, &arena_);
+    for (int thread = 0; thread < crew.threads; ++thread) {
+      RowBuffers<Real>& buffers = buffers_[thread];
+      buffers.value_stride = Rows<Real>::row_length(job.w);
+      buffers.values = arena_.template take<Real>(Layout::kSystems * buffers.value_stride);
+      buffers.noise = arena_.template take<float>(job.w + kPhiloxRowSlack);
+      buffers.narrow = arena_.template take<float>(job.w);
+    }
     state_ = arena_.template take<uint8_t>(job.h * job.w);
     if (memory && !ready) fill_constants(&grid_);
   }
@@ -51,6 +57,17 @@ class Worker {
     for (int lane = 0; lane < Layout::kSystems; ++lane) read_mask(systems[lane], lane);
     flag_unknown<Layout>(&grid_);
     plan_sweeps<Layout, kCustom>(grid_, job_.tol, plans);
+  }
+
+  // Prepares for the channels of an image, unless it is to be solved by sweeps: then *sweeps says
+  // how, and the result is false.
+  template <bool kCustom>
+  bool prepare_cycles(System system, SweepPlan* sweeps) {
+    plan<kCustom>(&system, sweep_plans_);
+    *sweeps = sweep_plans_[0];
+    if (sweeps->use) return false;
+    set_up<kCustom>();
+    return true;
   }
 
   // Solves kSystems systems; `shared` says that the masks are those of the call before. plans [n]
@@ -136,8 +153,16 @@ class Worker {
     const int64_t pixels = f.h * f.w;
     const bool used = s.image >= 0;
     const uint8_t* mask = used ? job_.mask_of(s.image) : nullptr;
-    int64_t removed = 0, empty = 0;
-    for (int64_t y = 0; used && y < f.h; ++y) removed += count_nonzero(mask + y * f.w, f.w);
+    std::atomic<int64_t> all_removed{0};
+    if (used) {
+      grid_.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+        int64_t count = 0;
+        for (int64_t y = begin; y < end; ++y) count += count_nonzero(mask + y * f.w, f.w);
+        all_removed += count;
+      });
+    }
+    const int64_t removed = all_removed;
+    int64_t empty = 0;
     const bool flood = used && !plan_.connected && removed > 0;
     if (flood) {
       for (int64_t i = 0; i < pixels; ++i) state_[i] = mask[i] != 0;
@@ -145,28 +170,30 @@ class Worker {
     } else if (removed == pixels) {
       empty = removed;
     }
-    for (int64_t y = 0; y < f.h; ++y) {
-      int8_t *removed_row = f.removed + y * f.stride, *unknown_row = f.unknown + y * f.stride;
-      if constexpr (!Layout::kIsLanes) {
-        memset(removed_row, -1, static_cast<size_t>(f.stride));
-        memset(unknown_row, 0, static_cast<size_t>(f.stride));
-      }
-      constexpr int64_t kStep = Layout::kIsLanes ? Layout::kVec : 1;
-      if (!used) {
-        for (int64_t x = 0; x < f.w; ++x) {
-          removed_row[x * kStep + lane] = -1, unknown_row[x * kStep + lane] = 0;
+    grid_.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+      for (int64_t y = begin; y < end; ++y) {
+        int8_t *removed_row = f.removed + y * f.stride, *unknown_row = f.unknown + y * f.stride;
+        if constexpr (!Layout::kIsLanes) {
+          memset(removed_row, -1, static_cast<size_t>(f.stride));
+          memset(unknown_row, 0, static_cast<size_t>(f.stride));
         }
-        continue;
-      }
-      write_flags<kStep>(mask + y * f.w, f.w, removed_row + lane, unknown_row + lane);
-      if (flood) {
-        for (int64_t x = 0; x < f.w; ++x) {
-          unknown_row[x * kStep + lane] = state_[y * f.w + x] == 1 ? -1 : 0;
+        constexpr int64_t kStep = Layout::kIsLanes ? Layout::kVec : 1;
+        if (!used) {
+          for (int64_t x = 0; x < f.w; ++x) {
+            removed_row[x * kStep + lane] = -1, unknown_row[x * kStep + lane] = 0;
+          }
+          continue;
         }
-      } else if (empty > 0) {
-        for (int64_t x = 0; x < f.w; ++x) unknown_row[x * kStep + lane] = 0;
+        write_flags<kStep>(mask + y * f.w, f.w, removed_row + lane, unknown_row + lane);
+        if (flood) {
+          for (int64_t x = 0; x < f.w; ++x) {
+            unknown_row[x * kStep + lane] = state_[y * f.w + x] == 1 ? -1 : 0;
+          }
+        } else if (empty > 0) {
+          for (int64_t x = 0; x < f.w; ++x) unknown_row[x * kStep + lane] = 0;
+        }
       }
-    }
+    });
     empty_[lane] = empty;
     solvable_[lane] = removed - empty;
     known_[lane] = used ? pixels - removed : 0;
@@ -176,7 +203,7 @@ class Worker {
   const Plan& plan_;
   Arena arena_;
   Grid<Layout> grid_;
-  RowBuffers<Real> buffers_;
+  RowBuffers<Real> buffers_[kMaxCrew];  // of each thread
   // Which systems are solved by sweeps alone and which by multigrid cycles.
   SweepPlan sweep_plans_[Layout::kSystems];
   M<Real> cycles_{};
