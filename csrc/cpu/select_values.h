@@ -102,17 +102,6 @@ class FewValues {
     }
     return max_of<V>(v[0], v[1]);
   }
-  __attribute__((always_inline)) static int count_true(Counts mask) {
-#ifdef __AVX2__
-    const __m256i bytes = reinterpret_cast<__m256i>(mask);
-    return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(bytes))) /
-           static_cast<int>(sizeof(V));
-#else
-    int count = 0;
-    for (int lane = 0; lane < kLanes; ++lane) count -= static_cast<int>(mask[lane]);
-    return count;
-#endif
-  }
 
   Values values_[kVectors];
   Counts smaller_[kVectors];

@@ -26,19 +26,27 @@ class BucketMap {
   // Buckets for the values between low and high, a quarter of which are below and above the
   // quartiles; if these crowd at one end, the tails are heavy.
   BucketMap(V low, V first_quartile, V third_quartile, V high)
-      : low_(low), scale_(static_cast<V>(kBuckets) / (high - low)) {
+      : low_(low), high_(high), scale_(static_cast<V>(kBuckets) / (high - low)) {
     const V shortest = (high - low) * V(0.05);
     linear_ = std::isfinite(high - low) && std::isfinite(scale_) &&
               first_quartile - low > shortest && high - third_quartile > shortest;
     low_key_ = keys_of(Values{} + low);
     high_key_ = keys_of(Values{} + high);
     const Unsigned keys = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
-    while (keys >> shift_ >= kBuckets) ++shift_;
+    // Keys of at most 8 bits are left.
+    shift_ = std::max(0, 56 - __builtin_clzll(static_cast<uint64_t>(keys) | 1));
   }
 
   // ids[i]: the bucket of x[i].
   void find(const V* x, int64_t n, uint8_t* ids) const {
     choose([&](const auto& map) { find_by(x, n, ids, map, [](int64_t) {}); });
+  }
+
+  // Not by memset: single stores go on beside what follows.
+  static void clear(uint32_t* copies) {
+    using Counts = typename Register<uint32_t>::type;
+    for (int b = 0; b < kCopies * kBuckets; b += Register<uint32_t>::kLanes)
+      store_as(copies + b, in_register(Counts{}));
   }
 
   // Also adds up how many values are in each bucket, in `copies` (kCopies x kBuckets numbers, the
@@ -47,7 +55,6 @@ class BucketMap {
   // they are written, because reading them at once would wait for that.
   bool find_and_count(const V* x, int64_t n, uint8_t* ids, uint32_t* copies) const {
     constexpr int64_t kLag = 2 * kStep;
-    std::memset(copies, 0, kCopies * kBuckets * sizeof(uint32_t));
     auto nan = Values{} != Values{};
     choose([&](const auto& map) {
       auto found = nan;
@@ -124,8 +131,8 @@ class BucketMap {
   }
 
   __attribute__((always_inline)) Values by_value(Values x) const {
-    const Values id = max_of((x - low_) * scale_, Values{}), top = Values{} + V(kBuckets - 1);
-    return id < top ? id : top;
+    x = min_of(max_of(x, Values{} + low_), Values{} + high_);
+    return (x - low_) * scale_;
   }
 
   __attribute__((always_inline)) Keys by_key(Values x) const {
@@ -143,7 +150,7 @@ class BucketMap {
     return bits ^ (sign & std::numeric_limits<std::decay_t<decltype(bits[0])>>::max());
   }
 
-  V low_, scale_;
+  V low_, high_, scale_;
   bool linear_;
   Keys low_key_, high_key_;
   int shift_ = 0;
@@ -191,9 +198,10 @@ class BucketSet {
   void add(int bucket) {
     // A row for the low half of the id, a bit for the high half; eight bits to a table.
     tables_[bucket >> 7][bucket & 15] |= static_cast<uint8_t>(1 << ((bucket >> 4) & 7));
-    has_[bucket] = 1;
   }
-  bool has(int bucket) const { return has_[bucket]; }
+  bool has(int bucket) const {
+    return tables_[bucket >> 7][bucket & 15] >> ((bucket >> 4) & 7) & 1;
+  }
 
   // Which of ids[0 .. kBatch) are in the set, as bits.
   uint64_t find(const uint8_t* ids) const {
@@ -201,7 +209,7 @@ class BucketSet {
     return find32(ids) | static_cast<uint64_t>(find32(ids + 32)) << 32;
 #else
     uint64_t bits = 0;
-    for (int i = 0; i < kBatch; ++i) bits |= static_cast<uint64_t>(has_[ids[i]]) << i;
+    for (int i = 0; i < kBatch; ++i) bits |= static_cast<uint64_t>(has(ids[i])) << i;
     return bits;
 #endif
   }
@@ -226,7 +234,6 @@ class BucketSet {
 #endif
 
   uint8_t tables_[2][16] = {};
-  uint8_t has_[256] = {};
 };
 
 }  // namespace rf
