@@ -34,6 +34,13 @@ bool has_nan(const V* x, int64_t n) {
   return any;
 }
 
+// Where codes go: `base` and how many of the selected values are above (MoRF) or below (LeRF).
+struct Coding {
+  uint8_t* codes;
+  bool morf;
+  uint8_t base;
+};
+
 // Selects several ranks of a row.
 template <typename V>
 class RowSelector {
@@ -48,9 +55,13 @@ class RowSelector {
 
   // out[r] for the ascending ranks[r] of x[0..n). False if there is a NaN, and then nothing else.
   // Finding it here saves a pass: the first one waits for memory anyway.
-  bool select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
+  //
+  // With `coding`, which is for the edges that count_edges will be called with, the codes of all
+  // but the collected values may be written on the way.
+  bool select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out,
+              const Coding* coding = nullptr) {
     wanted_count_ = 0;
-    complete_ = false;
+    complete_ = coded_ = false;
     if (n <= kSample) x = static_cast<const V*>(std::memcpy(buffers_[2], x, n * sizeof(V)));
     if (groups_of(ranks, count) <= 3) {
       if (has_nan(x, n)) return false;
@@ -74,8 +85,8 @@ class RowSelector {
                         sampled(highest - quarter, 0), sampled(highest, 3));
     if (map_.find_and_count(x, n, ids_, histogram_)) return false;
     find_buckets(ranks + first, last - first, n / 8);
-    collect(x, n);
     complete_ = first == 0 && last == count;
+    collect(x, n, complete_ ? coding : nullptr);
     search_collected(x, n, ranks + first, out + first);
     return true;
   }
@@ -90,12 +101,27 @@ class RowSelector {
     while (nothing < count && edges[nothing] != edges[nothing]) ++nothing;
     edges += nothing;
     count -= nothing;
+    if (coded_) {
+      count_collected<morf>(edges, count, static_cast<uint8_t>(nothing), codes);
+      return true;
+    }
     if (wanted_count_ == 0 || !complete_ || count > kFewBuckets) return false;
     map_.find(edges, count, buckets);
     for (int j = 0; j < count; ++j) {
       if (!collected_buckets_.has(buckets[j]) && histogram_[buckets[j]] > 0) return false;
     }
     count_bucket_edges<morf>(ids_, n, buckets, count, static_cast<uint8_t>(nothing), codes);
+    count_collected<morf>(edges, count, static_cast<uint8_t>(nothing), codes);
+    return true;
+  }
+
+ private:
+  static constexpr int kBuckets = BucketMap<V>::kBuckets;
+  static constexpr int kSample = FewValues<V>::kCapacity;
+
+  // Exact codes for the collected values.
+  template <bool morf>
+  void count_collected(const V* edges, int count, uint8_t base, uint8_t* codes) const {
     uint8_t* const exact = reinterpret_cast<uint8_t*>(buffers_[1]);
     // Whole groups of 32: what lies beyond the collected values is ignored.
     count_bounds<morf>(buffers_[0], (collected_ + 31) & ~int64_t{31}, edges, count, exact);
@@ -106,15 +132,10 @@ class RowSelector {
       const uint64_t eight = load_as<uint64_t>(exact + k);
       uint32_t to[8];
       for (int j = 0; j < 8; ++j) to[j] = positions[k + j];
-      for (int j = 0; j < 8; ++j) codes[to[j]] = static_cast<uint8_t>((eight >> 8 * j) + nothing);
+      for (int j = 0; j < 8; ++j) codes[to[j]] = static_cast<uint8_t>((eight >> 8 * j) + base);
     }
-    for (; k < collected; ++k) codes[positions[k]] = static_cast<uint8_t>(exact[k] + nothing);
-    return true;
+    for (; k < collected; ++k) codes[positions[k]] = static_cast<uint8_t>(exact[k] + base);
   }
-
- private:
-  static constexpr int kBuckets = BucketMap<V>::kBuckets;
-  static constexpr int kSample = FewValues<V>::kCapacity;
 
   // Where the bucket that holds one wanted rank begins: in the row by rank, and in what is
   // collected.
@@ -241,26 +262,35 @@ class RowSelector {
 
   // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.
   // Few values are wanted, so only these are visited.
-  void collect(const V* x, int64_t n) {
+  void collect(const V* x, int64_t n, const Coding* coding) {
     uint32_t next[kBuckets];  // where the next value of a wanted bucket goes
-    collected_buckets_ = BucketSet();
+    BucketCodes bucket_codes(coding && coding->morf, coding ? coding->base : 0);
+    coded_ = coding != nullptr;
     bool any = false;
     for (int r = 0; r < wanted_count_; ++r) {
       const Wanted& wanted = wanted_[r];
-      if (wanted.size > crowd_) continue;
-      collected_buckets_.add(wanted.bucket);
+      const bool crowded = wanted.size > crowd_;
+      coded_ = coded_ && !crowded && bucket_codes.add(wanted.bucket);
       next[wanted.bucket] = static_cast<uint32_t>(wanted.start);
-      any = true;
+      any |= !crowded;
     }
-    const BucketSet set = collected_buckets_;
+    BucketSet set;
+    for (int r = 0; !coded_ && r < wanted_count_; ++r) {
+      if (wanted_[r].size <= crowd_) set.add(wanted_[r].bucket);
+    }
+    collected_buckets_ = set;
     uint32_t* const hits = reinterpret_cast<uint32_t*>(buffers_[1]);
     int64_t begin = any ? 0 : n, count = 0;
     while (begin + BucketSet::kBatch <= n) {
       constexpr int64_t kMany = 64;
       uint64_t found[kMany];
       const int64_t batches = std::min(kMany, (n - begin) / BucketSet::kBatch);
-      for (int64_t b = 0; b < batches; ++b)
-        found[b] = set.find(ids_ + begin + b * BucketSet::kBatch);
+      if (coded_) {
+        bucket_codes.find(ids_ + begin, batches, found, coding->codes + begin);
+      } else {
+        for (int64_t b = 0; b < batches; ++b)
+          found[b] = set.find(ids_ + begin + b * BucketSet::kBatch);
+      }
       for (int64_t b = 0; b < batches; ++b, begin += BucketSet::kBatch) {
         uint64_t left = found[b];
         const int here = __builtin_popcountll(left);
@@ -275,8 +305,10 @@ class RowSelector {
       }
     }
     for (; begin < n; ++begin) {
+      const uint8_t id = ids_[begin];
       hits[count] = static_cast<uint32_t>(begin);
-      count += set.has(ids_[begin]);
+      count += coded_ ? bucket_codes.has(id) : set.has(id);
+      if (coded_) coding->codes[begin] = bucket_codes.code(id);
     }
     // Loads before stores, a group at a time: a load is not begun while it might depend on a store
     // whose address is not known yet.
@@ -316,6 +348,7 @@ class RowSelector {
   int wanted_count_ = 0;
   int64_t collected_ = 0;  // how many values are
   int64_t crowd_ = 0;      // buckets with more values than this are not collected
+  bool coded_ = false;     // codes are written, but for the collected values
   bool complete_ = false;  // all ranks of the last selection are in buckets
   BucketMap<V> map_{0, 0, 0, 0};
 };

@@ -73,33 +73,36 @@ void RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
 }
 
 template <typename V>
-void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
-  if (selector_.select(values_, f_, ranks, count, out)) return;
+void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out,
+                           const Coding* coding) {
+  if (selector_.select(values_, f_, ranks, count, out, coding)) return;
   has_nan_ = true;
   for (int64_t i = 0; i < f_; ++i) {
     const V v = values_[i];
     converted_[i] = v != v ? kHighest<V> : v;
   }
   values_ = converted_;
-  selector_.select(values_, f_, ranks, count, out);
+  selector_.select(values_, f_, ranks, count, out, coding);
 }
 
-// The bounds of all rates, for codes made non-decreasing in what they remove; see
-// docs/selection.md.
+// The bounds of all rates; codes may be written on the way. For codes they are made non-decreasing
+// in what they remove; see docs/selection.md.
 template <typename V>
-void RowRemoval<V>::find_bounds(const RemovalPlan& plan) {
-  plan.rule == RF_EXACT ? bounds_of_counts(plan) : bounds_of_percentiles(plan);
+void RowRemoval<V>::find_bounds(const RemovalPlan& plan, uint8_t* codes) {
+  plan.rule == RF_EXACT ? bounds_of_counts(plan, codes) : bounds_of_percentiles(plan);
 }
 
 template <typename V>
-void RowRemoval<V>::bounds_of_counts(const RemovalPlan& plan) {
+void RowRemoval<V>::bounds_of_counts(const RemovalPlan& plan, uint8_t* codes) {
   const bool morf = plan.order == RF_MORF;
-  int count = 0;
+  int count = 0, nothing = 0;  // rates that remove nothing, so all codes count them
   for (int b = 0; b < plan.count; ++b) {
     const int j = morf ? plan.count - 1 - b : b;  // ranks must ascend
     if (plan.k[j] > 0 && plan.k[j] < f_) ranks_[count++] = morf ? f_ - plan.k[j] : plan.k[j] - 1;
+    nothing += plan.k[j] == 0;
   }
-  select(ranks_, count, statistics_);
+  const Coding coding{codes, morf, static_cast<uint8_t>(nothing)};
+  select(ranks_, count, statistics_, codes ? &coding : nullptr);
   int next = 0;
   for (int b = 0; b < plan.count; ++b) {
     const int j = morf ? plan.count - 1 - b : b;
@@ -220,7 +223,7 @@ void RowRemoval<V>::write_mask(const RemovalPlan& plan, bool keep, uint64_t seed
 template <typename V>
 void RowRemoval<V>::write_codes(const RemovalPlan& plan, uint64_t seed, int64_t sample,
                                 uint8_t* codes) {
-  find_bounds(plan);
+  find_bounds(plan, codes);
   const bool morf = plan.order == RF_MORF;
   V edges[RF_MAX_RATES];
   for (int j = 0; j < plan.count; ++j) edges[j] = bounds_[j].value;

@@ -55,7 +55,8 @@ class RowRemoval {
   bool has_nan() const { return has_nan_; }
 
   // out[r] for the ascending ranks[r]. From here on the row has +inf for NaN.
-  void select(const int64_t* ranks, int count, OrderStatistic<V>* out);
+  void select(const int64_t* ranks, int count, OrderStatistic<V>* out,
+              const Coding* coding = nullptr);
 
   // mask[i]: whether feature i goes at the only rate of the plan; with `keep`, whether it stays.
   void write_mask(const RemovalPlan& plan, bool keep, uint64_t seed, int64_t sample, uint8_t* mask);
@@ -64,8 +65,8 @@ class RowRemoval {
   void write_codes(const RemovalPlan& plan, uint64_t seed, int64_t sample, uint8_t* codes);
 
  private:
-  void find_bounds(const RemovalPlan& plan);
-  void bounds_of_counts(const RemovalPlan& plan);
+  void find_bounds(const RemovalPlan& plan, uint8_t* codes = nullptr);
+  void bounds_of_counts(const RemovalPlan& plan, uint8_t* codes);
   void bounds_of_percentiles(const RemovalPlan& plan);
   V value_at(const RemovalPlan& plan, int64_t rank) const;
   int split_ties(const RemovalPlan& plan, int first, uint64_t seed, int64_t sample);

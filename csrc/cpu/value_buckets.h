@@ -21,7 +21,7 @@ namespace rf {
 template <typename V>
 class BucketMap {
  public:
-  static constexpr int kBuckets = 256, kCopies = 4;
+  static constexpr int kBuckets = 256, kCopies = 2;
 
   // Buckets for the values between low and high, a quarter of which are below and above the
   // quartiles; if these crowd at one end, the tails are heavy.
@@ -113,19 +113,18 @@ class BucketMap {
   // of the same counter would cost more than the counting.
   __attribute__((always_inline)) static void count_ids(const uint8_t* ids, int64_t size,
                                                        uint32_t* copies) {
-    uint32_t *const h0 = copies, *const h1 = h0 + kBuckets, *const h2 = h1 + kBuckets,
-                    *const h3 = h2 + kBuckets;
+    uint32_t *const h0 = copies, *const h1 = h0 + kBuckets;
     int64_t i = 0;
     for (; i + 8 <= size; i += 8) {
       const uint64_t eight = load_as<uint64_t>(ids + i);
       ++h0[eight & 0xff];
       ++h1[(eight >> 8) & 0xff];
-      ++h2[(eight >> 16) & 0xff];
-      ++h3[(eight >> 24) & 0xff];
+      ++h0[(eight >> 16) & 0xff];
+      ++h1[(eight >> 24) & 0xff];
       ++h0[(eight >> 32) & 0xff];
       ++h1[(eight >> 40) & 0xff];
-      ++h2[(eight >> 48) & 0xff];
-      ++h3[eight >> 56];
+      ++h0[(eight >> 48) & 0xff];
+      ++h1[eight >> 56];
     }
     for (; i < size; ++i) ++h0[ids[i]];
   }
@@ -234,6 +233,118 @@ class BucketSet {
 #endif
 
   uint8_t tables_[2][16] = {};
+};
+
+// For some buckets, both in one pass over the ids: which ids are among them, and codes.
+class BucketCodes {
+ public:
+  static constexpr int kBatch = 64, kMost = 24;
+
+  // The same bucket may be added more than once, and counts as often. Codes are `base` + how many
+  // of the buckets are above the id (MoRF) or below it (LeRF).
+  BucketCodes(bool morf, uint8_t base) : morf_(morf), base_(base) {}
+
+  // False if there are too many.
+  bool add(int bucket) {
+    const int row = bucket >> 4;
+    if (count_ == kMost || in_row_[row] == kLevels) return false;
+    const int level = in_row_[row]++;
+    levels_ = std::max(levels_, level + 1);
+    buckets_[count_++] = static_cast<uint8_t>(bucket);
+    ends_[level][row] = static_cast<uint8_t>((bucket & 15) + 1);
+    return true;
+  }
+
+  // codes[0..n) from ids, and bits of `found` for whole batches.
+  void find(const uint8_t* ids, int64_t batches, uint64_t* found, uint8_t* codes) const {
+#ifdef __AVX2__
+    const auto run = morf_          ? levels_ <= 2 ? find_rows<true, 2> : find_rows<true, kLevels>
+                     : levels_ <= 2 ? find_rows<false, 2>
+                                    : find_rows<false, kLevels>;
+    run(*this, ids, batches, found, codes);
+#else
+    uint8_t code_of[256], has[256] = {};
+    for (int id = 0; id < 256; ++id) code_of[id] = code(static_cast<uint8_t>(id));
+    for (int j = 0; j < count_; ++j) has[buckets_[j]] = 1;
+    for (int64_t b = 0; b < batches; ++b, ids += kBatch, codes += kBatch) {
+      found[b] = 0;
+      for (int i = 0; i < kBatch; ++i) {
+        found[b] |= static_cast<uint64_t>(has[ids[i]]) << i;
+        codes[i] = code_of[ids[i]];
+      }
+    }
+#endif
+  }
+
+  uint8_t code(uint8_t id) const {
+    uint8_t code = base_;
+    for (int j = 0; j < count_; ++j) code += morf_ ? buckets_[j] > id : buckets_[j] < id;
+    return code;
+  }
+  bool has(uint8_t id) const {
+    bool found = false;
+    for (int j = 0; j < count_; ++j) found |= buckets_[j] == id;
+    return found;
+  }
+
+ private:
+  static constexpr int kLevels = 4;
+
+#ifdef __AVX2__
+  // Sixteen buckets are a row. Bytes are looked up in tables of sixteen, so the high half of an id
+  // gives the code of its row, and what to compare the low half with.
+  template <bool morf, int kUsed>
+  __attribute__((noinline)) static void find_rows(const BucketCodes& set, const uint8_t* ids,
+                                                  int64_t batches, uint64_t* found,
+                                                  uint8_t* codes) {
+    const auto twice = [](const void* table) __attribute__((always_inline)) {
+      return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(table)));
+    };
+    const __m256i half = _mm256_set1_epi8(15);
+    alignas(16) uint8_t row_codes[16];
+    uint8_t code = set.base_;
+    for (int k = 0; k < 16; ++k) {
+      const int row = morf ? 15 - k : k;
+      row_codes[row] = code;
+      code = static_cast<uint8_t>(code + set.in_row_[row]);
+    }
+    const __m256i rows = twice(row_codes);
+    // Where there is no bucket: a number that no low half is equal to or beyond.
+    const __m256i none = _mm256_set1_epi8(morf ? -1 : 16);
+    __m256i wanted[kUsed];
+    for (int level = 0; level < kUsed; ++level) {
+      const __m256i ends = twice(set.ends_[level]);
+      wanted[level] = _mm256_blendv_epi8(_mm256_sub_epi8(ends, _mm256_set1_epi8(1)), none,
+                                         _mm256_cmpeq_epi8(ends, _mm256_setzero_si256()));
+    }
+    const auto find32 = [&](const uint8_t* from, uint8_t* to) __attribute__((always_inline)) {
+      const __m256i id = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+      const __m256i low = _mm256_and_si256(id, half),
+                    high = _mm256_and_si256(_mm256_srli_epi16(id, 4), half);
+      __m256i stays = _mm256_shuffle_epi8(rows, high), equal = _mm256_setzero_si256();
+      for (int level = 0; level < kUsed; ++level) {
+        const __m256i bucket = _mm256_shuffle_epi8(wanted[level], high);
+        const __m256i beyond =
+            morf ? _mm256_cmpgt_epi8(bucket, low) : _mm256_cmpgt_epi8(low, bucket);
+        stays = _mm256_sub_epi8(stays, beyond);
+        equal = _mm256_or_si256(equal, _mm256_cmpeq_epi8(low, bucket));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), stays);
+      return static_cast<uint32_t>(_mm256_movemask_epi8(equal));
+    };
+    for (int64_t b = 0; b < batches; ++b, ids += kBatch, codes += kBatch) {
+      const uint32_t first = find32(ids, codes);
+      found[b] = first | static_cast<uint64_t>(find32(ids + 32, codes + 32)) << 32;
+    }
+  }
+#endif
+
+  bool morf_;
+  uint8_t base_;
+  int count_ = 0, levels_ = 0;
+  uint8_t buckets_[kMost];
+  uint8_t in_row_[16] = {};         // how many buckets of a row there are
+  uint8_t ends_[kLevels][16] = {};  // and one more than their low halves; 0 if there is none
 };
 
 }  // namespace rf
