@@ -166,20 +166,20 @@ class RowSelector {
 
   // Buckets are in order, so a rank of the row is a rank in its bucket.
   void search_collected(const V* x, int64_t n, const int64_t* ranks, OrderStatistic<V>* out) {
-    const auto in_collected = [&](const Wanted& b, int64_t rank) {
-      const V* const values = buffers_[0] + b.start;
-      if (b.size <= 8) return FewValues<V, 8>(values, b.size).at(rank);
-      if (b.size <= 16) return FewValues<V, 16>(values, b.size).at(rank);
-      return select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
-    };
     for (int r = 0; r < wanted_count_; ++r) {
       const Wanted& b = wanted_[r];
+      const V* const values = buffers_[0] + b.start;
+      const int64_t rank = ranks[r] - b.before;
       if (r > 0 && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
         out[r] = out[r - 1];  // one more rank within the same ties
       } else if (b.size > crowd_) {
         out[r] = select_rank(x, n, ranks[r], buffers_[1], buffers_[2]);
+      } else if (b.size <= 8) {
+        FewValues<V, 8>(values, b.size).find(rank, b.before, out + r);
+      } else if (b.size <= 16) {
+        FewValues<V, 16>(values, b.size).find(rank, b.before, out + r);
       } else {
-        out[r] = in_collected(b, ranks[r] - b.before);
+        out[r] = select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
         out[r].smaller += b.before;
       }
     }

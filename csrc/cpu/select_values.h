@@ -54,8 +54,8 @@ class FewValues {
   V value_at(int64_t rank) const {
     const Counts limit = Counts{} + static_cast<Count>(rank);
     const Values lowest = Values{} + kLowest<V>;
-    Values best = lowest;
-    for (int k = 0; k < kVectors; ++k) {
+    Values best = smaller_[0] <= limit ? values_[0] : lowest;
+    for (int k = 1; k < kVectors; ++k) {
       const Values v = smaller_[k] <= limit ? values_[k] : lowest;
       best = max_of(v, best);
     }
@@ -72,14 +72,24 @@ class FewValues {
   }
 
   OrderStatistic<V> at(int64_t rank) const {
-    const V value = value_at(rank);
-    const Values v = Values{} + value;
-    OrderStatistic<V> s{value, 0, value == kHighest<V> ? -padding_ : 0};
-    for (int k = 0; k < kVectors; ++k) {
-      s.smaller += count_true(values_[k] < v);
-      s.equal += count_true(values_[k] == v);
-    }
+    OrderStatistic<V> s;
+    find(rank, 0, &s);
     return s;
+  }
+
+  // The same if `before` more values are smaller. Field by field: copying the whole would load it
+  // before these stores are done.
+  __attribute__((always_inline)) void find(int64_t rank, int64_t before,
+                                           OrderStatistic<V>* out) const {
+    const V value = value_at(rank);
+    int smaller = 0, equal = value == kHighest<V> ? -padding_ : 0;
+    for (int k = 0; k < kVectors; ++k) {
+      smaller += count_true(values_[k] < value);
+      equal += count_true(values_[k] == value);
+    }
+    out->value = value;
+    out->smaller = before + smaller;
+    out->equal = equal;
   }
 
  private:
