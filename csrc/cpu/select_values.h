@@ -197,6 +197,17 @@ struct SampleRanks {
   }
 };
 
+// A common value (zeros of ReLU) at an end of the interval would be most of what is kept. If the
+// sample has the wanted rank beyond it, the interval can do without.
+template <typename V>
+__attribute__((noinline)) void leave_ties_out(const FewValues<V>& few, const SampleRanks& ranks,
+                                              int64_t wanted, Interval<V>* in) {
+  constexpr int kCommon = 4;
+  const OrderStatistic<V> low = few.at(ranks.low), high = few.at(ranks.high);
+  if (low.equal >= kCommon && wanted >= low.smaller + low.equal) in->low = step_up(in->low);
+  if (high.equal >= kCommon && wanted < high.smaller) in->high = step_down(in->high);
+}
+
 // Where the value at `rank` of x[0..n) probably is, by a sample; with `single`, one value near it.
 template <typename V>
 Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
@@ -210,7 +221,9 @@ Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
       return {value, value};
     }
     const SampleRanks ranks(rank, n, kFew, 1.5);
-    return {few.value_at(ranks.low), few.value_at(ranks.high)};
+    Interval<V> in{few.value_at(ranks.low), few.value_at(ranks.high)};
+    if (in.low < in.high && few.tied_pairs() >= 6) leave_ties_out(few, ranks, rank * kFew / n, &in);
+    return in;
   }
   V sample[kMany], buffers[2][kMany + kCompressSlack];
   take_sample(x, n, kMany, sample);
