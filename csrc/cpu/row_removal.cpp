@@ -45,6 +45,10 @@ RemovalPlan::RemovalPlan(rf_dtype dtype, rf_rule rule, rf_order order, int64_t f
       percentile[j] = plan_percentile<T>(rule_percentile(drops[j], order), f, false);
     }
   });
+  for (int b = 0; b < count; ++b) {
+    const int j = order == RF_MORF ? count - 1 - b : b;  // MoRF removes from the other end
+    if (k[j] > 0 && k[j] < f) ranks[rank_count++] = order == RF_MORF ? f - k[j] : k[j] - 1;
+  }
 }
 
 template <typename V>
@@ -56,6 +60,7 @@ RowRemoval<V>::RowRemoval(void* scratch, int64_t f, int64_t rates)
   statistics_ = arena_.take<OrderStatistic<V>>(2 * rates);
   ranks_ = arena_.take<int64_t>(2 * rates);
   bounds_ = arena_.take<Bound<V>>(rates);
+  edges_ = arena_.take<V>(rates);
 }
 
 template <typename V>
@@ -95,24 +100,22 @@ void RowRemoval<V>::find_bounds(const RemovalPlan& plan, uint8_t* codes) {
 template <typename V>
 void RowRemoval<V>::bounds_of_counts(const RemovalPlan& plan, uint8_t* codes) {
   const bool morf = plan.order == RF_MORF;
-  int count = 0, nothing = 0;  // rates that remove nothing, so all codes count them
-  for (int b = 0; b < plan.count; ++b) {
-    const int j = morf ? plan.count - 1 - b : b;  // ranks must ascend
-    if (plan.k[j] > 0 && plan.k[j] < f_) ranks_[count++] = morf ? f_ - plan.k[j] : plan.k[j] - 1;
-    nothing += plan.k[j] == 0;
-  }
+  int nothing = 0;  // rates that remove nothing, so all codes count them
+  while (nothing < plan.count && plan.k[nothing] == 0) ++nothing;
   const Coding coding{codes, morf, static_cast<uint8_t>(nothing)};
-  select(ranks_, count, statistics_, codes ? &coding : nullptr);
+  select(plan.ranks, plan.rank_count, statistics_, codes ? &coding : nullptr);
   int next = 0;
   for (int b = 0; b < plan.count; ++b) {
     const int j = morf ? plan.count - 1 - b : b;
     const int64_t k = plan.k[j];
     if (k == 0 || k == f_) {
-      bounds_[j] = {k == 0 ? kNan<V> : morf ? kLowest<V> : kHighest<V>, false, 0, 0, 0};
+      edges_[j] = k == 0 ? kNan<V> : morf ? kLowest<V> : kHighest<V>;
+      bounds_[j] = {edges_[j], false, 0, 0, 0};
       continue;
     }
     const OrderStatistic<V>& s = statistics_[next++];
     const int64_t beyond = morf ? f_ - s.smaller - s.equal : s.smaller;
+    edges_[j] = s.value;
     bounds_[j] = {s.value, k - beyond < s.equal, k - beyond, 0, 0};
   }
 }
@@ -144,6 +147,7 @@ void RowRemoval<V>::bounds_of_percentiles(const RemovalPlan& plan) {
     const bool nested = previous != previous || (morf ? v <= previous : v >= previous);
     if (!nested) bounds_[j].value = previous;
   }
+  for (int j = 0; j < plan.count; ++j) edges_[j] = bounds_[j].value;
 }
 
 template <typename V>
@@ -225,13 +229,11 @@ void RowRemoval<V>::write_codes(const RemovalPlan& plan, uint64_t seed, int64_t 
                                 uint8_t* codes) {
   find_bounds(plan, codes);
   const bool morf = plan.order == RF_MORF;
-  V edges[RF_MAX_RATES];
-  for (int j = 0; j < plan.count; ++j) edges[j] = bounds_[j].value;
-  const bool done = morf ? selector_.template count_edges<true>(f_, edges, plan.count, codes)
-                         : selector_.template count_edges<false>(f_, edges, plan.count, codes);
+  const bool done = morf ? selector_.template count_edges<true>(f_, edges_, plan.count, codes)
+                         : selector_.template count_edges<false>(f_, edges_, plan.count, codes);
   if (!done) {
     const auto count = morf ? count_bounds<true, V> : count_bounds<false, V>;
-    count(values_, f_, edges, plan.count, codes);
+    count(values_, f_, edges_, plan.count, codes);
   }
   for (int first = 0, end; first < plan.count; first = end) {
     end = first + 1;

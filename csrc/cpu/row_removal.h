@@ -31,6 +31,8 @@ struct RemovalPlan {
   int64_t f;
   int count;
   int64_t k[RF_MAX_RATES];                 // exact: how many features go
+  int64_t ranks[RF_MAX_RATES];             // exact: of the bounds, ascending
+  int rank_count = 0;                      // without rates at which no feature goes, or all
   Interpolation percentile[RF_MAX_RATES];  // percentile and strict: where the threshold is
 
   RemovalPlan(rf_dtype dtype, rf_rule rule, rf_order order, int64_t f, const double* drops,
@@ -85,6 +87,7 @@ class RowRemoval {
   OrderStatistic<V>* statistics_;
   int64_t* ranks_;
   Bound<V>* bounds_;
+  V* edges_;  // the values of the bounds
 };
 
 extern template class RowRemoval<float>;
