@@ -46,20 +46,21 @@ class BucketMap {
     choose([&](const auto& map) { find_by(x, n, ids, map, [](int64_t) {}); });
   }
 
-  // Not by memset: single stores go on beside what follows.
+  // Sets the counters of find_and_count to zero; call it some time before. Not by memset: single
+  // stores go on beside what follows.
   static void clear(uint32_t* copies) {
     using Counts = typename Register<uint32_t>::type;
     for (int b = 0; b < kCopies * kBuckets; b += Register<uint32_t>::kLanes)
       store_as(copies + b, in_register(Counts{}));
   }
 
-  // Also adds up how many values are in each bucket, in `copies` (kCopies x kBuckets numbers, the
-  // first kBuckets of which are the result), and returns whether there is a NaN. In one pass:
+  // Also adds up how many values are in each bucket, in `copies` (kCopies x kBuckets zeros, the
+  // first kBuckets of which become the result), and returns whether there is a NaN. In one pass:
   // counting waits for stores, the rest for memory and arithmetic. Ids are counted some time after
   // they are written, because reading them at once would wait for that.
   bool find_and_count(const V* x, int64_t n, uint8_t* ids, uint32_t* copies) const {
     constexpr int64_t kLag = 2 * kStep, kNear = 256 * 1024 / sizeof(V);
-    const int64_t ahead = n <= kNear ? n : 0;  // the next row mostly follows
+    const int64_t ahead = n <= kNear ? n : 0;  // the next row, which mostly follows, is fetched
     auto nan = Values{} != Values{};
     choose([&](const auto& map) {
       auto found = nan;
@@ -204,6 +205,7 @@ class BucketSet {
  public:
   static constexpr int kBatch = 64;  // ids looked at together
 
+#ifdef __AVX2__
   void add(int bucket) {
     // A row for the low half of the id, a bit for the high half; eight bits to a table.
     tables_[bucket >> 7][bucket & 15] |= static_cast<uint8_t>(1 << ((bucket >> 4) & 7));
@@ -211,6 +213,10 @@ class BucketSet {
   bool has(int bucket) const {
     return tables_[bucket >> 7][bucket & 15] >> ((bucket >> 4) & 7) & 1;
   }
+#else
+  void add(int bucket) { has_[bucket] = 1; }
+  bool has(int bucket) const { return has_[bucket]; }
+#endif
 
   // Which of ids[0 .. kBatch) are in the set, as bits.
   uint64_t find(const uint8_t* ids) const {
@@ -218,7 +224,7 @@ class BucketSet {
     return find32(ids) | static_cast<uint64_t>(find32(ids + 32)) << 32;
 #else
     uint64_t bits = 0;
-    for (int i = 0; i < kBatch; ++i) bits |= static_cast<uint64_t>(has(ids[i])) << i;
+    for (int i = 0; i < kBatch; ++i) bits |= static_cast<uint64_t>(has_[ids[i]]) << i;
     return bits;
 #endif
   }
@@ -240,9 +246,11 @@ class BucketSet {
     const __m256i found = _mm256_cmpeq_epi8(_mm256_and_si256(rows, bit), bit);
     return static_cast<uint32_t>(_mm256_movemask_epi8(found));
   }
-#endif
 
   uint8_t tables_[2][16] = {};
+#else
+  uint8_t has_[256] = {};
+#endif
 };
 
 // For some buckets, both in one pass over the ids: which ids are among them, and codes.
@@ -254,7 +262,7 @@ class BucketCodes {
   // of the buckets are above the id (MoRF) or below it (LeRF).
   BucketCodes(bool morf, uint8_t base) : morf_(morf), base_(base) {}
 
-  // False if there are too many.
+  // False if there are too many, in all or among neighbours.
   bool add(int bucket) {
     const int row = bucket >> 4;
     if (count_ == kMost || in_row_[row] == kLevels) return false;
@@ -265,7 +273,7 @@ class BucketCodes {
     return true;
   }
 
-  // codes[0..n) from ids, and bits of `found` for whole batches.
+  // For whole batches of ids: their codes, and which of them are in one of the buckets, as bits.
   void find(const uint8_t* ids, int64_t batches, uint64_t* found, uint8_t* codes) const {
 #ifdef __AVX2__
     const auto run = morf_          ? levels_ <= 2 ? find_rows<true, 2> : find_rows<true, kLevels>
@@ -273,13 +281,17 @@ class BucketCodes {
                                     : find_rows<false, kLevels>;
     run(*this, ids, batches, found, codes);
 #else
-    uint8_t code_of[256], has[256] = {};
-    for (int id = 0; id < 256; ++id) code_of[id] = code(static_cast<uint8_t>(id));
-    for (int j = 0; j < count_; ++j) has[buckets_[j]] = 1;
+    uint8_t here[256] = {}, code_of[256], code = base_;
+    for (int j = 0; j < count_; ++j) ++here[buckets_[j]];
+    for (int k = 0; k < 256; ++k) {
+      const int id = morf_ ? 255 - k : k;
+      code_of[id] = code;
+      code = static_cast<uint8_t>(code + here[id]);
+    }
     for (int64_t b = 0; b < batches; ++b, ids += kBatch, codes += kBatch) {
       found[b] = 0;
       for (int i = 0; i < kBatch; ++i) {
-        found[b] |= static_cast<uint64_t>(has[ids[i]]) << i;
+        found[b] |= static_cast<uint64_t>(here[ids[i]] > 0) << i;
         codes[i] = code_of[ids[i]];
       }
     }
