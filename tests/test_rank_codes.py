@@ -78,6 +78,43 @@ def test_large_maps(name) -> None:
     np.testing.assert_array_equal(rf.rank_codes(a, DROPS), reference(a, DROPS))
 
 
+def clusters(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Values that crowd in a few places, and some far away."""
+    a = rng.integers(0, 4, shape) * 100.0 + rng.standard_normal(shape) * 1e-3
+    return np.where(rng.random(shape) < 0.02, a * 1e6, a)
+
+
+ROWS = {
+    "even": lambda rng, shape: rng.random(shape),
+    "signed": lambda rng, shape: rng.standard_normal(shape),
+    "heavy": lambda rng, shape: np.exp(4 * rng.standard_normal(shape)),
+    "clusters": clusters,
+    "few values": lambda rng, shape: rng.integers(0, 7, shape) / 7,
+    "huge": lambda rng, shape: (rng.random(shape) - 0.5) * 3e38,
+    "infinite ends": lambda rng, shape: np.clip(rng.standard_normal(shape), -1.5, 1.5) / (rng.random(shape) > 0.05),
+}
+
+
+@pytest.mark.parametrize("order", ["morf", "lerf"])
+@pytest.mark.parametrize(
+    "drops",
+    [np.linspace(0.1, 0.9, 9), np.linspace(0, 1, 5), np.linspace(0.3, 0.5, 9), np.linspace(0.4, 0.42, 8), np.linspace(0, 1, 25)],
+    ids=["nine", "none and all", "close", "very close", "many"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_of_any_length(kind, drops, order) -> None:
+    """Ranks may share buckets or have many values to a bucket; rows may end within a vector or a batch of them."""
+    rng, drops = np.random.default_rng(1), drops.tolist()
+    for f in (5, 31, 33, 63, 64, 65, 127, 300, 1024, 4999):
+        with np.errstate(divide="ignore"):
+            a = ROWS[kind](rng, (2, f)).astype("float32" if f % 2 else "float64")
+        for rule in ("exact", "percentile"):
+            got = rf.rank_codes(a, drops, rule, order, ndim=1, seed=2)
+            np.testing.assert_array_equal(
+                got, reference(a, drops, rule=rule, order=order, ndim=1, seed=2), err_msg=f"{f}"
+            )
+
+
 def test_per_channel_and_features(backend) -> None:
     a = selection_maps.make("signed", (2, 3, 5, 6))
     np.testing.assert_array_equal(backend(rf.rank_codes, a, DROPS, per_channel=True), reference(a, DROPS, ndim=3))

@@ -50,6 +50,26 @@ def test_sizes(name, rule, size) -> None:
         np.testing.assert_array_equal(rf.removal_mask(a, drop, rule), reference(a, drop, rule), err_msg=f"{drop}")
 
 
+@pytest.mark.parametrize("rule", ["exact", "percentile", "strict"])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.6, 0.69, 0.71, 0.95])
+@pytest.mark.parametrize("side", ["low", "high", "both", "next"])
+def test_wanted_rank_near_a_common_value(side, share, rule) -> None:
+    """The common value is below the wanted rank, above it, on both sides, or just beside another one."""
+    rng = np.random.default_rng(4)
+    common = rng.random((8, 600)) < share
+    a = np.abs(rng.standard_normal(common.shape)).astype(np.float32)
+    low = np.where(common, np.float32(0), a)
+    a = {
+        "low": low,
+        "high": -low,
+        "both": np.where(common, np.where(rng.random(common.shape) < 0.5, 0, 9), a),
+        "next": np.where(common, 0, np.finfo(np.float32).smallest_subnormal),
+    }[side].astype(np.float32)
+    for drop in (0.1, 0.3, 0.5, 0.7):
+        got = rf.removal_mask(a, drop, rule, ndim=1)
+        np.testing.assert_array_equal(got, reference(a, drop, rule, ndim=1), err_msg=f"{drop}")
+
+
 def test_bfloat16_ranks_like_its_float32_values(backend) -> None:
     torch = pytest.importorskip("torch")
     a = torch.randn(2, 9, 9).to(torch.bfloat16)

@@ -34,6 +34,13 @@ bool has_nan(const V* x, int64_t n) {
   return any;
 }
 
+// Where codes go: `base` and how many of the selected values are above (MoRF) or below (LeRF).
+struct Coding {
+  uint8_t* codes;
+  bool morf;
+  uint8_t base;
+};
+
 // Selects several ranks of a row.
 template <typename V>
 class RowSelector {
@@ -48,15 +55,20 @@ class RowSelector {
 
   // out[r] for the ascending ranks[r] of x[0..n). False if there is a NaN, and then nothing else.
   // Finding it here saves a pass: the first one waits for memory anyway.
-  bool select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out) {
+  //
+  // With `coding`, which is for the edges that count_edges will be called with, the codes of all
+  // but the collected values may be written on the way.
+  bool select(const V* x, int64_t n, const int64_t* ranks, int count, OrderStatistic<V>* out,
+              const Coding* coding = nullptr) {
     wanted_count_ = 0;
-    complete_ = false;
+    complete_ = coded_ = false;
     if (n <= kSample) x = static_cast<const V*>(std::memcpy(buffers_[2], x, n * sizeof(V)));
     if (groups_of(ranks, count) <= 3) {
       if (has_nan(x, n)) return false;
       select_each(x, n, ranks, count, out);
       return true;
     }
+    BucketMap<V>::clear(histogram_);
     V sample[kSample];
     take_sample(x, n, kSample, sample);
     const FewValues<V> few(sample, kSample);
@@ -73,8 +85,8 @@ class RowSelector {
                         sampled(highest - quarter, 0), sampled(highest, 3));
     if (map_.find_and_count(x, n, ids_, histogram_)) return false;
     find_buckets(ranks + first, last - first, n / 8);
-    collect(x, n);
     complete_ = first == 0 && last == count;
+    collect(x, n, complete_ ? coding : nullptr);
     search_collected(x, n, ranks + first, out + first);
     return true;
   }
@@ -89,23 +101,41 @@ class RowSelector {
     while (nothing < count && edges[nothing] != edges[nothing]) ++nothing;
     edges += nothing;
     count -= nothing;
+    if (coded_) {
+      count_collected<morf>(edges, count, static_cast<uint8_t>(nothing), codes);
+      return true;
+    }
     if (wanted_count_ == 0 || !complete_ || count > kFewBuckets) return false;
     map_.find(edges, count, buckets);
     for (int j = 0; j < count; ++j) {
       if (!collected_buckets_.has(buckets[j]) && histogram_[buckets[j]] > 0) return false;
     }
     count_bucket_edges<morf>(ids_, n, buckets, count, static_cast<uint8_t>(nothing), codes);
-    uint8_t* const exact = reinterpret_cast<uint8_t*>(buffers_[1]);
-    // Whole groups of 32: what lies beyond the collected values is ignored.
-    count_bounds<morf>(buffers_[0], (collected_ + 31) & ~int64_t{31}, edges, count, exact);
-    for (int64_t k = 0; k < collected_; ++k)
-      codes[positions_[k]] = static_cast<uint8_t>(exact[k] + nothing);
+    count_collected<morf>(edges, count, static_cast<uint8_t>(nothing), codes);
     return true;
   }
 
  private:
   static constexpr int kBuckets = BucketMap<V>::kBuckets;
   static constexpr int kSample = FewValues<V>::kCapacity;
+
+  // Exact codes for the collected values.
+  template <bool morf>
+  void count_collected(const V* edges, int count, uint8_t base, uint8_t* codes) const {
+    uint8_t* const exact = reinterpret_cast<uint8_t*>(buffers_[1]);
+    // Whole groups of 32: what lies beyond the collected values is ignored.
+    count_bounds<morf>(buffers_[0], (collected_ + 31) & ~int64_t{31}, edges, count, exact);
+    const uint32_t* const positions = positions_;
+    const int64_t collected = collected_;
+    int64_t k = 0;
+    for (; k + 8 <= collected; k += 8) {
+      const uint64_t eight = load_as<uint64_t>(exact + k);
+      uint32_t to[8];
+      for (int j = 0; j < 8; ++j) to[j] = positions[k + j];
+      for (int j = 0; j < 8; ++j) codes[to[j]] = static_cast<uint8_t>((eight >> 8 * j) + base);
+    }
+    for (; k < collected; ++k) codes[positions[k]] = static_cast<uint8_t>(exact[k] + base);
+  }
 
   // Where the bucket that holds one wanted rank begins: in the row by rank, and in what is
   // collected.
@@ -136,20 +166,20 @@ class RowSelector {
 
   // Buckets are in order, so a rank of the row is a rank in its bucket.
   void search_collected(const V* x, int64_t n, const int64_t* ranks, OrderStatistic<V>* out) {
-    const auto in_collected = [&](const Wanted& b, int64_t rank) {
-      const V* const values = buffers_[0] + b.start;
-      if (b.size <= 8) return FewValues<V, 8>(values, b.size).at(rank);
-      if (b.size <= 16) return FewValues<V, 16>(values, b.size).at(rank);
-      return select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
-    };
     for (int r = 0; r < wanted_count_; ++r) {
       const Wanted& b = wanted_[r];
+      const V* const values = buffers_[0] + b.start;
+      const int64_t rank = ranks[r] - b.before;
       if (r > 0 && ranks[r] < out[r - 1].smaller + out[r - 1].equal) {
         out[r] = out[r - 1];  // one more rank within the same ties
       } else if (b.size > crowd_) {
         out[r] = select_rank(x, n, ranks[r], buffers_[1], buffers_[2]);
+      } else if (b.size <= 8) {
+        FewValues<V, 8>(values, b.size).find(rank, b.before, out + r);
+      } else if (b.size <= 16) {
+        FewValues<V, 16>(values, b.size).find(rank, b.before, out + r);
       } else {
-        out[r] = in_collected(b, ranks[r] - b.before);
+        out[r] = select_rank(values, b.size, rank, buffers_[1], buffers_[2]);
         out[r].smaller += b.before;
       }
     }
@@ -177,72 +207,133 @@ class RowSelector {
   // Without a branch on the counts, which would be mispredicted for every rank: how many blocks of
   // buckets, and then how many buckets of the next block, end at or before it.
   void find_buckets(const int64_t* ranks, int count, int64_t crowd) {
-    constexpr int kBlock = 8, kBlocks = kBuckets / kBlock;
-    typedef uint32_t Counts __attribute__((vector_size(4 * kBlock)));
     const uint32_t* const h = histogram_;
-    uint32_t ends_in_block[kBuckets];
-    int64_t ends[kBlocks], end = 0;
-    for (int k = 0; k < kBlocks; ++k) {
-      Counts sums = load_as<Counts>(h + k * kBlock);
-      sums += shifted<kBlock - 1>(Counts{}, sums);
-      sums += shifted<kBlock - 2>(Counts{}, sums);
-      sums += shifted<kBlock - 4>(Counts{}, sums);
-      store_as(ends_in_block + k * kBlock, sums);
-      ends[k] = end += ends_in_block[k * kBlock + kBlock - 1];
+    uint32_t ends_of_blocks[kBlocks + 1];
+    ends_of_blocks[0] = 0;
+    Counts end{};
+    for (int k = 0; k < kBlocks; k += kBlock) {
+      const Counts ends = running_sums(block_sums(h + k * kBlock)) + end;
+      end = Counts{} + ends[kBlock - 1];
+      store_as(ends_of_blocks + 1 + k, ends);
     }
     int64_t start = 0;
     int previous = -1;
     for (int r = 0; r < count; ++r) {
-      int64_t block = 0;
-      for (int k = 0; k < kBlocks; ++k) block += ends[k] <= ranks[r];
-      const int64_t before_block = block > 0 ? ends[block - 1] : 0;
-      const uint32_t* const in_block = ends_in_block + block * kBlock;
-      const uint32_t rank = static_cast<uint32_t>(ranks[r] - before_block);
-      int below = 0;
-      for (int b = 0; b < kBlock; ++b) below += in_block[b] <= rank;
-      const int bucket = static_cast<int>(block) * kBlock + below;
+      const Counts rank = Counts{} + static_cast<uint32_t>(ranks[r]);
+      int block = 0;
+      for (int k = 0; k < kBlocks; k += kBlock)
+        block += count_true(load_as<Counts>(ends_of_blocks + 1 + k) <= rank);
+      const Counts ends = running_sums(load_as<Counts>(h + block * kBlock)) + ends_of_blocks[block];
+      uint32_t ends_in_block[kBlock];
+      store_as(ends_in_block, ends);
+      const int below = count_true(ends <= rank), bucket = block * kBlock + below;
       if (bucket != previous && previous >= 0 && h[previous] <= crowd) start += h[previous];
-      wanted_[r] = {before_block + in_block[below] - h[bucket], h[bucket], start, bucket};
+      wanted_[r] = {ends_in_block[below] - h[bucket], h[bucket], start, bucket};
       previous = bucket;
     }
     wanted_count_ = count;
     crowd_ = crowd;
   }
 
+  static constexpr int kBlock = 8, kBlocks = kBuckets / kBlock;
+  typedef uint32_t Counts __attribute__((vector_size(4 * kBlock)));
+
+  // Lane k: the sum of lanes 0 to k.
+  static Counts running_sums(Counts counts) {
+    counts += shifted<kBlock - 1>(Counts{}, counts);
+    counts += shifted<kBlock - 2>(Counts{}, counts);
+    return counts + shifted<kBlock - 4>(Counts{}, counts);
+  }
+
+  // Lane k: the sum of h[8 * k] to h[8 * k + 7].
+  static Counts block_sums(const uint32_t* h) {
+    // Sums of neighbours, within the halves of vectors, as shuffles work best.
+    const auto pairs = [](Counts a, Counts b) __attribute__((always_inline)) {
+      return __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14) +
+             __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    };
+    const auto two = [&](int k) __attribute__((always_inline)) {
+      return pairs(load_as<Counts>(h + k * kBlock), load_as<Counts>(h + (k + 1) * kBlock));
+    };
+    const Counts low = pairs(two(0), two(2)), high = pairs(two(4), two(6));
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+
   // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.
   // Few values are wanted, so only these are visited.
-  void collect(const V* x, int64_t n) {
+  void collect(const V* x, int64_t n, const Coding* coding) {
     uint32_t next[kBuckets];  // where the next value of a wanted bucket goes
-    collected_buckets_ = BucketSet();
+    BucketCodes bucket_codes(coding && coding->morf, coding ? coding->base : 0);
+    coded_ = coding != nullptr;
     bool any = false;
     for (int r = 0; r < wanted_count_; ++r) {
       const Wanted& wanted = wanted_[r];
-      if (wanted.size > crowd_) continue;
-      collected_buckets_.add(wanted.bucket);
+      const bool crowded = wanted.size > crowd_;
+      coded_ = coded_ && !crowded && bucket_codes.add(wanted.bucket);
       next[wanted.bucket] = static_cast<uint32_t>(wanted.start);
-      any = true;
+      any |= !crowded;
     }
-    const BucketSet set = collected_buckets_;
+    BucketSet set;
+    for (int r = 0; !coded_ && r < wanted_count_; ++r) {
+      if (wanted_[r].size <= crowd_) set.add(wanted_[r].bucket);
+    }
+    collected_buckets_ = set;
     uint32_t* const hits = reinterpret_cast<uint32_t*>(buffers_[1]);
     int64_t begin = any ? 0 : n, count = 0;
-    for (; begin + BucketSet::kBatch <= n; begin += BucketSet::kBatch) {
-      uint64_t left = set.find(ids_ + begin);
-      const int here = __builtin_popcountll(left);
-      // Always six, without a branch; more are rare.
-      for (int k = 0; k < 6 || k < here; ++k, left &= left - 1) {
-        hits[count + k] = static_cast<uint32_t>(begin + __builtin_ctzll(left | kLastHit));
+    while (begin + BucketSet::kBatch <= n) {
+      constexpr int64_t kMany = 64;
+      uint64_t found[kMany];
+      const int64_t batches = std::min(kMany, (n - begin) / BucketSet::kBatch);
+      if (coded_) {
+        bucket_codes.find(ids_ + begin, batches, found, coding->codes + begin);
+      } else {
+        for (int64_t b = 0; b < batches; ++b)
+          found[b] = set.find(ids_ + begin + b * BucketSet::kBatch);
       }
-      count += here;
+      for (int64_t b = 0; b < batches; ++b, begin += BucketSet::kBatch) {
+        uint64_t left = found[b];
+        const int here = __builtin_popcountll(left);
+        const auto take = [&](int k) __attribute__((always_inline)) {
+          hits[count + k] = static_cast<uint32_t>(begin + __builtin_ctzll(left | kLastHit));
+          left &= left - 1;
+        };
+        // Always six, without a branch; more are rare.
+        take(0), take(1), take(2), take(3), take(4), take(5);
+        for (int k = 6; k < here; ++k) take(k);
+        count += here;
+      }
     }
     for (; begin < n; ++begin) {
+      const uint8_t id = ids_[begin];
       hits[count] = static_cast<uint32_t>(begin);
-      count += set.has(ids_[begin]);
+      count += coded_ ? bucket_codes.has(id) : set.has(id);
+      if (coded_) coding->codes[begin] = bucket_codes.code(id);
     }
-    for (int64_t k = 0; k < count; ++k) {
-      const uint32_t i = hits[k], to = next[ids_[i]]++;
-      buffers_[0][to] = x[i];
-      positions_[to] = i;
-    }
+    // Loads before stores, a group at a time: a load is not begun while it might depend on a store
+    // whose address is not known yet.
+    constexpr int kGroup = 4;
+    V* const values = buffers_[0];
+    uint32_t* const positions = positions_;
+    const uint8_t* const ids = ids_;
+    const auto place = [&](const uint32_t* group, int size) __attribute__((always_inline)) {
+      uint32_t i[kGroup], bucket[kGroup];
+      V value[kGroup];
+      for (int j = 0; j < size; ++j) {
+        i[j] = group[j];
+        bucket[j] = ids[i[j]];
+        value[j] = x[i[j]];
+      }
+      uint32_t to[kGroup];
+      for (int j = 0; j < size; ++j) to[j] = next[bucket[j]]++;
+      for (int j = 0; j < size; ++j) {
+        values[to[j]] = value[j];
+        positions[to[j]] = i[j];
+      }
+    };
+    int64_t k = 0;
+    for (; k + kGroup <= count; k += kGroup) place(hits + k, kGroup);
+    for (; k < count; ++k) place(hits + k, 1);
     collected_ = count;
   }
 
@@ -257,6 +348,7 @@ class RowSelector {
   int wanted_count_ = 0;
   int64_t collected_ = 0;  // how many values are
   int64_t crowd_ = 0;      // buckets with more values than this are not collected
+  bool coded_ = false;     // codes are written, but for the collected values
   bool complete_ = false;  // all ranks of the last selection are in buckets
   BucketMap<V> map_{0, 0, 0, 0};
 };

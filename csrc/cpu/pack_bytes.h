@@ -43,6 +43,20 @@ struct Register {
   static constexpr int kLanes = kBytes / static_cast<int>(sizeof(V));
 };
 
+// How many lanes of a mask are true.
+template <typename Mask>
+__attribute__((always_inline)) inline int count_true(Mask mask) {
+#ifdef __AVX2__
+  const __m256i bytes = reinterpret_cast<__m256i>(mask);
+  return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(bytes))) /
+         static_cast<int>(sizeof(mask[0]));
+#else
+  int count = 0;
+  for (size_t lane = 0; lane < sizeof(mask) / sizeof(mask[0]); ++lane) count += mask[lane] != 0;
+  return count;
+#endif
+}
+
 // out[0..32) from x[0..32): number(vector) gives one number in [0, 255] for each value.
 template <typename V, typename Number>
 __attribute__((always_inline)) inline void map_to_bytes(const V* x, uint8_t* out,

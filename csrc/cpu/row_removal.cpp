@@ -45,6 +45,10 @@ RemovalPlan::RemovalPlan(rf_dtype dtype, rf_rule rule, rf_order order, int64_t f
       percentile[j] = plan_percentile<T>(rule_percentile(drops[j], order), f, false);
     }
   });
+  for (int b = 0; b < count; ++b) {
+    const int j = order == RF_MORF ? count - 1 - b : b;  // MoRF removes from the other end
+    if (k[j] > 0 && k[j] < f) ranks[rank_count++] = order == RF_MORF ? f - k[j] : k[j] - 1;
+  }
 }
 
 template <typename V>
@@ -56,6 +60,7 @@ RowRemoval<V>::RowRemoval(void* scratch, int64_t f, int64_t rates)
   statistics_ = arena_.take<OrderStatistic<V>>(2 * rates);
   ranks_ = arena_.take<int64_t>(2 * rates);
   bounds_ = arena_.take<Bound<V>>(rates);
+  edges_ = arena_.take<V>(rates);
 }
 
 template <typename V>
@@ -73,43 +78,44 @@ void RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
 }
 
 template <typename V>
-void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out) {
-  if (selector_.select(values_, f_, ranks, count, out)) return;
+void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out,
+                           const Coding* coding) {
+  if (selector_.select(values_, f_, ranks, count, out, coding)) return;
   has_nan_ = true;
   for (int64_t i = 0; i < f_; ++i) {
     const V v = values_[i];
     converted_[i] = v != v ? kHighest<V> : v;
   }
   values_ = converted_;
-  selector_.select(values_, f_, ranks, count, out);
+  selector_.select(values_, f_, ranks, count, out, coding);
 }
 
-// The bounds of all rates, for codes made non-decreasing in what they remove; see
-// docs/selection.md.
+// The bounds of all rates; codes may be written on the way. For codes they are made non-decreasing
+// in what they remove; see docs/selection.md.
 template <typename V>
-void RowRemoval<V>::find_bounds(const RemovalPlan& plan) {
-  plan.rule == RF_EXACT ? bounds_of_counts(plan) : bounds_of_percentiles(plan);
+void RowRemoval<V>::find_bounds(const RemovalPlan& plan, uint8_t* codes) {
+  plan.rule == RF_EXACT ? bounds_of_counts(plan, codes) : bounds_of_percentiles(plan);
 }
 
 template <typename V>
-void RowRemoval<V>::bounds_of_counts(const RemovalPlan& plan) {
+void RowRemoval<V>::bounds_of_counts(const RemovalPlan& plan, uint8_t* codes) {
   const bool morf = plan.order == RF_MORF;
-  int count = 0;
-  for (int b = 0; b < plan.count; ++b) {
-    const int j = morf ? plan.count - 1 - b : b;  // ranks must ascend
-    if (plan.k[j] > 0 && plan.k[j] < f_) ranks_[count++] = morf ? f_ - plan.k[j] : plan.k[j] - 1;
-  }
-  select(ranks_, count, statistics_);
+  int nothing = 0;  // rates that remove nothing, so all codes count them
+  while (nothing < plan.count && plan.k[nothing] == 0) ++nothing;
+  const Coding coding{codes, morf, static_cast<uint8_t>(nothing)};
+  select(plan.ranks, plan.rank_count, statistics_, codes ? &coding : nullptr);
   int next = 0;
   for (int b = 0; b < plan.count; ++b) {
     const int j = morf ? plan.count - 1 - b : b;
     const int64_t k = plan.k[j];
     if (k == 0 || k == f_) {
-      bounds_[j] = {k == 0 ? kNan<V> : morf ? kLowest<V> : kHighest<V>, false, 0, 0, 0};
+      edges_[j] = k == 0 ? kNan<V> : morf ? kLowest<V> : kHighest<V>;
+      bounds_[j] = {edges_[j], false, 0, 0, 0};
       continue;
     }
     const OrderStatistic<V>& s = statistics_[next++];
     const int64_t beyond = morf ? f_ - s.smaller - s.equal : s.smaller;
+    edges_[j] = s.value;
     bounds_[j] = {s.value, k - beyond < s.equal, k - beyond, 0, 0};
   }
 }
@@ -141,6 +147,7 @@ void RowRemoval<V>::bounds_of_percentiles(const RemovalPlan& plan) {
     const bool nested = previous != previous || (morf ? v <= previous : v >= previous);
     if (!nested) bounds_[j].value = previous;
   }
+  for (int j = 0; j < plan.count; ++j) edges_[j] = bounds_[j].value;
 }
 
 template <typename V>
@@ -220,15 +227,13 @@ void RowRemoval<V>::write_mask(const RemovalPlan& plan, bool keep, uint64_t seed
 template <typename V>
 void RowRemoval<V>::write_codes(const RemovalPlan& plan, uint64_t seed, int64_t sample,
                                 uint8_t* codes) {
-  find_bounds(plan);
+  find_bounds(plan, codes);
   const bool morf = plan.order == RF_MORF;
-  V edges[RF_MAX_RATES];
-  for (int j = 0; j < plan.count; ++j) edges[j] = bounds_[j].value;
-  const bool done = morf ? selector_.template count_edges<true>(f_, edges, plan.count, codes)
-                         : selector_.template count_edges<false>(f_, edges, plan.count, codes);
+  const bool done = morf ? selector_.template count_edges<true>(f_, edges_, plan.count, codes)
+                         : selector_.template count_edges<false>(f_, edges_, plan.count, codes);
   if (!done) {
     const auto count = morf ? count_bounds<true, V> : count_bounds<false, V>;
-    count(values_, f_, edges, plan.count, codes);
+    count(values_, f_, edges_, plan.count, codes);
   }
   for (int first = 0, end; first < plan.count; first = end) {
     end = first + 1;

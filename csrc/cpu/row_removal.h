@@ -31,6 +31,8 @@ struct RemovalPlan {
   int64_t f;
   int count;
   int64_t k[RF_MAX_RATES];                 // exact: how many features go
+  int64_t ranks[RF_MAX_RATES];             // exact: of the bounds, ascending
+  int rank_count = 0;                      // without rates at which no feature goes, or all
   Interpolation percentile[RF_MAX_RATES];  // percentile and strict: where the threshold is
 
   RemovalPlan(rf_dtype dtype, rf_rule rule, rf_order order, int64_t f, const double* drops,
@@ -55,7 +57,8 @@ class RowRemoval {
   bool has_nan() const { return has_nan_; }
 
   // out[r] for the ascending ranks[r]. From here on the row has +inf for NaN.
-  void select(const int64_t* ranks, int count, OrderStatistic<V>* out);
+  void select(const int64_t* ranks, int count, OrderStatistic<V>* out,
+              const Coding* coding = nullptr);
 
   // mask[i]: whether feature i goes at the only rate of the plan; with `keep`, whether it stays.
   void write_mask(const RemovalPlan& plan, bool keep, uint64_t seed, int64_t sample, uint8_t* mask);
@@ -64,8 +67,8 @@ class RowRemoval {
   void write_codes(const RemovalPlan& plan, uint64_t seed, int64_t sample, uint8_t* codes);
 
  private:
-  void find_bounds(const RemovalPlan& plan);
-  void bounds_of_counts(const RemovalPlan& plan);
+  void find_bounds(const RemovalPlan& plan, uint8_t* codes = nullptr);
+  void bounds_of_counts(const RemovalPlan& plan, uint8_t* codes);
   void bounds_of_percentiles(const RemovalPlan& plan);
   V value_at(const RemovalPlan& plan, int64_t rank) const;
   int split_ties(const RemovalPlan& plan, int first, uint64_t seed, int64_t sample);
@@ -84,6 +87,7 @@ class RowRemoval {
   OrderStatistic<V>* statistics_;
   int64_t* ranks_;
   Bound<V>* bounds_;
+  V* edges_;  // the values of the bounds
 };
 
 extern template class RowRemoval<float>;

@@ -54,8 +54,8 @@ class FewValues {
   V value_at(int64_t rank) const {
     const Counts limit = Counts{} + static_cast<Count>(rank);
     const Values lowest = Values{} + kLowest<V>;
-    Values best = lowest;
-    for (int k = 0; k < kVectors; ++k) {
+    Values best = smaller_[0] <= limit ? values_[0] : lowest;
+    for (int k = 1; k < kVectors; ++k) {
       const Values v = smaller_[k] <= limit ? values_[k] : lowest;
       best = max_of(v, best);
     }
@@ -72,14 +72,24 @@ class FewValues {
   }
 
   OrderStatistic<V> at(int64_t rank) const {
-    const V value = value_at(rank);
-    const Values v = Values{} + value;
-    OrderStatistic<V> s{value, 0, value == kHighest<V> ? -padding_ : 0};
-    for (int k = 0; k < kVectors; ++k) {
-      s.smaller += count_true(values_[k] < v);
-      s.equal += count_true(values_[k] == v);
-    }
+    OrderStatistic<V> s;
+    find(rank, 0, &s);
     return s;
+  }
+
+  // The same if `before` more values are smaller. Field by field: copying the whole would load it
+  // before these stores are done.
+  __attribute__((always_inline)) void find(int64_t rank, int64_t before,
+                                           OrderStatistic<V>* out) const {
+    const V value = value_at(rank);
+    int smaller = 0, equal = value == kHighest<V> ? -padding_ : 0;
+    for (int k = 0; k < kVectors; ++k) {
+      smaller += count_true(values_[k] < value);
+      equal += count_true(values_[k] == value);
+    }
+    out->value = value;
+    out->smaller = before + smaller;
+    out->equal = equal;
   }
 
  private:
@@ -101,17 +111,6 @@ class FewValues {
       v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
     }
     return max_of<V>(v[0], v[1]);
-  }
-  __attribute__((always_inline)) static int count_true(Counts mask) {
-#ifdef __AVX2__
-    const __m256i bytes = reinterpret_cast<__m256i>(mask);
-    return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(bytes))) /
-           static_cast<int>(sizeof(V));
-#else
-    int count = 0;
-    for (int lane = 0; lane < kLanes; ++lane) count -= static_cast<int>(mask[lane]);
-    return count;
-#endif
   }
 
   Values values_[kVectors];
@@ -198,6 +197,17 @@ struct SampleRanks {
   }
 };
 
+// A common value (zeros of ReLU) at an end of the interval would be most of what is kept. If the
+// sample has the wanted rank beyond it, the interval can do without.
+template <typename V>
+__attribute__((noinline)) void leave_ties_out(const FewValues<V>& few, const SampleRanks& ranks,
+                                              int64_t wanted, Interval<V>* in) {
+  constexpr int kCommon = 4;
+  const OrderStatistic<V> low = few.at(ranks.low), high = few.at(ranks.high);
+  if (low.equal >= kCommon && wanted >= low.smaller + low.equal) in->low = step_up(in->low);
+  if (high.equal >= kCommon && wanted < high.smaller) in->high = step_down(in->high);
+}
+
 // Where the value at `rank` of x[0..n) probably is, by a sample; with `single`, one value near it.
 template <typename V>
 Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
@@ -211,7 +221,9 @@ Interval<V> guess_by_sample(const V* x, int64_t n, int64_t rank, bool single) {
       return {value, value};
     }
     const SampleRanks ranks(rank, n, kFew, 1.5);
-    return {few.value_at(ranks.low), few.value_at(ranks.high)};
+    Interval<V> in{few.value_at(ranks.low), few.value_at(ranks.high)};
+    if (in.low < in.high && few.tied_pairs() >= 6) leave_ties_out(few, ranks, rank * kFew / n, &in);
+    return in;
   }
   V sample[kMany], buffers[2][kMany + kCompressSlack];
   take_sample(x, n, kMany, sample);

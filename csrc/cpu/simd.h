@@ -57,6 +57,12 @@ __attribute__((always_inline)) inline V max_of(V a, V b) {
   return a > b ? a : b;
 }
 
+// a < b ? a : b is the min instruction, and gives b where a is NaN.
+template <typename V>
+__attribute__((always_inline)) inline V min_of(V a, V b) {
+  return a < b ? a : b;
+}
+
 // The vector that begins kBy lanes into a and continues in b; kBy is at most the number of lanes.
 template <int kBy, typename V, size_t... kLane>
 __attribute__((always_inline)) inline V shifted_lanes(V a, V b, std::index_sequence<kLane...>) {

@@ -21,19 +21,24 @@ namespace rf {
 template <typename V>
 class BucketMap {
  public:
-  static constexpr int kBuckets = 256, kCopies = 4;
+  static constexpr int kBuckets = 256, kCopies = 2;
 
   // Buckets for the values between low and high, a quarter of which are below and above the
-  // quartiles; if these crowd at one end, the tails are heavy.
-  BucketMap(V low, V first_quartile, V third_quartile, V high)
-      : low_(low), scale_(static_cast<V>(kBuckets) / (high - low)) {
+  // quartiles; if these crowd at one end, the tails are heavy. A bit more than between low and
+  // high: they are from a sample, and a wanted value beyond them would share its bucket with many.
+  BucketMap(V low, V first_quartile, V third_quartile, V high) {
     const V shortest = (high - low) * V(0.05);
-    linear_ = std::isfinite(high - low) && std::isfinite(scale_) &&
+    low_ = low - shortest;
+    high_ = high + shortest;
+    scale_ = static_cast<V>(kBuckets) / (high_ - low_);
+    linear_ = std::isfinite(high_ - low_) && std::isfinite(scale_) &&
               first_quartile - low > shortest && high - third_quartile > shortest;
     low_key_ = keys_of(Values{} + low);
     high_key_ = keys_of(Values{} + high);
     const Unsigned keys = static_cast<Unsigned>(high_key_[0]) - static_cast<Unsigned>(low_key_[0]);
-    while (keys >> shift_ >= kBuckets) ++shift_;
+    // Distances of at most 16 bits are left, and all buckets used.
+    shift_ = std::max(0, 48 - __builtin_clzll(static_cast<uint64_t>(keys) | 1));
+    factor_ = ((kBuckets << 16) - 1) / (static_cast<uint32_t>(keys >> shift_) + 1);
   }
 
   // ids[i]: the bucket of x[i].
@@ -41,13 +46,21 @@ class BucketMap {
     choose([&](const auto& map) { find_by(x, n, ids, map, [](int64_t) {}); });
   }
 
-  // Also adds up how many values are in each bucket, in `copies` (kCopies x kBuckets numbers, the
-  // first kBuckets of which are the result), and returns whether there is a NaN. In one pass:
+  // Sets the counters of find_and_count to zero; call it some time before. Not by memset: single
+  // stores go on beside what follows.
+  static void clear(uint32_t* copies) {
+    using Counts = typename Register<uint32_t>::type;
+    for (int b = 0; b < kCopies * kBuckets; b += Register<uint32_t>::kLanes)
+      store_as(copies + b, in_register(Counts{}));
+  }
+
+  // Also adds up how many values are in each bucket, in `copies` (kCopies x kBuckets zeros, the
+  // first kBuckets of which become the result), and returns whether there is a NaN. In one pass:
   // counting waits for stores, the rest for memory and arithmetic. Ids are counted some time after
   // they are written, because reading them at once would wait for that.
   bool find_and_count(const V* x, int64_t n, uint8_t* ids, uint32_t* copies) const {
-    constexpr int64_t kLag = 2 * kStep;
-    std::memset(copies, 0, kCopies * kBuckets * sizeof(uint32_t));
+    constexpr int64_t kLag = 2 * kStep, kNear = 256 * 1024 / sizeof(V);
+    const int64_t ahead = n <= kNear ? n : 0;  // the next row, which mostly follows, is fetched
     auto nan = Values{} != Values{};
     choose([&](const auto& map) {
       auto found = nan;
@@ -57,6 +70,7 @@ class BucketMap {
       };
       find_by(x, n, ids, checked, [=](int64_t i) __attribute__((always_inline)) {
         if (i >= kLag) count_ids(ids + i - kLag, kStep, copies);
+        for (int64_t k = 0; k < kStep; k += 64 / sizeof(V)) __builtin_prefetch(x + i + k + ahead);
       });
       nan = found;
     });
@@ -75,6 +89,7 @@ class BucketMap {
   typedef decltype(Values{} < Values{}) Keys;  // signed integers of the same width
   using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
   typedef Unsigned Distances __attribute__((vector_size(sizeof(Keys))));
+  typedef uint32_t Words __attribute__((vector_size(sizeof(Keys))));
   static constexpr int64_t kStep = 32;
 
   template <typename Use>
@@ -106,26 +121,25 @@ class BucketMap {
   // of the same counter would cost more than the counting.
   __attribute__((always_inline)) static void count_ids(const uint8_t* ids, int64_t size,
                                                        uint32_t* copies) {
-    uint32_t *const h0 = copies, *const h1 = h0 + kBuckets, *const h2 = h1 + kBuckets,
-                    *const h3 = h2 + kBuckets;
+    uint32_t *const h0 = copies, *const h1 = h0 + kBuckets;
     int64_t i = 0;
     for (; i + 8 <= size; i += 8) {
       const uint64_t eight = load_as<uint64_t>(ids + i);
       ++h0[eight & 0xff];
       ++h1[(eight >> 8) & 0xff];
-      ++h2[(eight >> 16) & 0xff];
-      ++h3[(eight >> 24) & 0xff];
+      ++h0[(eight >> 16) & 0xff];
+      ++h1[(eight >> 24) & 0xff];
       ++h0[(eight >> 32) & 0xff];
       ++h1[(eight >> 40) & 0xff];
-      ++h2[(eight >> 48) & 0xff];
-      ++h3[eight >> 56];
+      ++h0[(eight >> 48) & 0xff];
+      ++h1[eight >> 56];
     }
     for (; i < size; ++i) ++h0[ids[i]];
   }
 
   __attribute__((always_inline)) Values by_value(Values x) const {
-    const Values id = max_of((x - low_) * scale_, Values{}), top = Values{} + V(kBuckets - 1);
-    return id < top ? id : top;
+    x = min_of(max_of(x, Values{} + low_), Values{} + high_);
+    return (x - low_) * scale_;
   }
 
   __attribute__((always_inline)) Keys by_key(Values x) const {
@@ -134,7 +148,9 @@ class BucketMap {
     key = key < high_key_ ? key : high_key_;
     // Unsigned: the keys may be further apart than a signed number can tell.
     const Distances away = reinterpret_cast<Distances>(key) - reinterpret_cast<Distances>(low_key_);
-    return reinterpret_cast<Keys>(away >> shift_);
+    // In 32 bits, which are enough, and quicker than 64.
+    const Words scaled = reinterpret_cast<Words>(away >> shift_) * factor_;
+    return reinterpret_cast<Keys>(scaled >> 16);
   }
 
   // Integers in the order of the values; adding 0 makes -0 and +0 one key.
@@ -143,10 +159,11 @@ class BucketMap {
     return bits ^ (sign & std::numeric_limits<std::decay_t<decltype(bits[0])>>::max());
   }
 
-  V low_, scale_;
+  V low_, high_, scale_;
   bool linear_;
   Keys low_key_, high_key_;
-  int shift_ = 0;
+  int shift_;
+  uint32_t factor_;
 };
 
 constexpr int kFewBuckets = 24;
@@ -188,12 +205,18 @@ class BucketSet {
  public:
   static constexpr int kBatch = 64;  // ids looked at together
 
+#ifdef __AVX2__
   void add(int bucket) {
     // A row for the low half of the id, a bit for the high half; eight bits to a table.
     tables_[bucket >> 7][bucket & 15] |= static_cast<uint8_t>(1 << ((bucket >> 4) & 7));
-    has_[bucket] = 1;
   }
+  bool has(int bucket) const {
+    return tables_[bucket >> 7][bucket & 15] >> ((bucket >> 4) & 7) & 1;
+  }
+#else
+  void add(int bucket) { has_[bucket] = 1; }
   bool has(int bucket) const { return has_[bucket]; }
+#endif
 
   // Which of ids[0 .. kBatch) are in the set, as bits.
   uint64_t find(const uint8_t* ids) const {
@@ -223,10 +246,127 @@ class BucketSet {
     const __m256i found = _mm256_cmpeq_epi8(_mm256_and_si256(rows, bit), bit);
     return static_cast<uint32_t>(_mm256_movemask_epi8(found));
   }
-#endif
 
   uint8_t tables_[2][16] = {};
+#else
   uint8_t has_[256] = {};
+#endif
+};
+
+// For some buckets, both in one pass over the ids: which ids are among them, and codes.
+class BucketCodes {
+ public:
+  static constexpr int kBatch = 64, kMost = 24;
+
+  // The same bucket may be added more than once, and counts as often. Codes are `base` + how many
+  // of the buckets are above the id (MoRF) or below it (LeRF).
+  BucketCodes(bool morf, uint8_t base) : morf_(morf), base_(base) {}
+
+  // False if there are too many, in all or among neighbours.
+  bool add(int bucket) {
+    const int row = bucket >> 4;
+    if (count_ == kMost || in_row_[row] == kLevels) return false;
+    const int level = in_row_[row]++;
+    levels_ = std::max(levels_, level + 1);
+    buckets_[count_++] = static_cast<uint8_t>(bucket);
+    ends_[level][row] = static_cast<uint8_t>((bucket & 15) + 1);
+    return true;
+  }
+
+  // For whole batches of ids: their codes, and which of them are in one of the buckets, as bits.
+  void find(const uint8_t* ids, int64_t batches, uint64_t* found, uint8_t* codes) const {
+#ifdef __AVX2__
+    const auto run = morf_          ? levels_ <= 2 ? find_rows<true, 2> : find_rows<true, kLevels>
+                     : levels_ <= 2 ? find_rows<false, 2>
+                                    : find_rows<false, kLevels>;
+    run(*this, ids, batches, found, codes);
+#else
+    uint8_t here[256] = {}, code_of[256], code = base_;
+    for (int j = 0; j < count_; ++j) ++here[buckets_[j]];
+    for (int k = 0; k < 256; ++k) {
+      const int id = morf_ ? 255 - k : k;
+      code_of[id] = code;
+      code = static_cast<uint8_t>(code + here[id]);
+    }
+    for (int64_t b = 0; b < batches; ++b, ids += kBatch, codes += kBatch) {
+      found[b] = 0;
+      for (int i = 0; i < kBatch; ++i) {
+        found[b] |= static_cast<uint64_t>(here[ids[i]] > 0) << i;
+        codes[i] = code_of[ids[i]];
+      }
+    }
+#endif
+  }
+
+  uint8_t code(uint8_t id) const {
+    uint8_t code = base_;
+    for (int j = 0; j < count_; ++j) code += morf_ ? buckets_[j] > id : buckets_[j] < id;
+    return code;
+  }
+  bool has(uint8_t id) const {
+    bool found = false;
+    for (int j = 0; j < count_; ++j) found |= buckets_[j] == id;
+    return found;
+  }
+
+ private:
+  static constexpr int kLevels = 4;
+
+#ifdef __AVX2__
+  // Sixteen buckets are a row. Bytes are looked up in tables of sixteen, so the high half of an id
+  // gives the code of its row, and what to compare the low half with.
+  template <bool morf, int kUsed>
+  __attribute__((noinline)) static void find_rows(const BucketCodes& set, const uint8_t* ids,
+                                                  int64_t batches, uint64_t* found,
+                                                  uint8_t* codes) {
+    const auto twice = [](const void* table) __attribute__((always_inline)) {
+      return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(table)));
+    };
+    const __m256i half = _mm256_set1_epi8(15);
+    alignas(16) uint8_t row_codes[16];
+    uint8_t code = set.base_;
+    for (int k = 0; k < 16; ++k) {
+      const int row = morf ? 15 - k : k;
+      row_codes[row] = code;
+      code = static_cast<uint8_t>(code + set.in_row_[row]);
+    }
+    const __m256i rows = twice(row_codes);
+    // Where there is no bucket: a number that no low half is equal to or beyond.
+    const __m256i none = _mm256_set1_epi8(morf ? -1 : 16);
+    __m256i wanted[kUsed];
+    for (int level = 0; level < kUsed; ++level) {
+      const __m256i ends = twice(set.ends_[level]);
+      wanted[level] = _mm256_blendv_epi8(_mm256_sub_epi8(ends, _mm256_set1_epi8(1)), none,
+                                         _mm256_cmpeq_epi8(ends, _mm256_setzero_si256()));
+    }
+    const auto find32 = [&](const uint8_t* from, uint8_t* to) __attribute__((always_inline)) {
+      const __m256i id = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+      const __m256i low = _mm256_and_si256(id, half),
+                    high = _mm256_and_si256(_mm256_srli_epi16(id, 4), half);
+      __m256i stays = _mm256_shuffle_epi8(rows, high), equal = _mm256_setzero_si256();
+      for (int level = 0; level < kUsed; ++level) {
+        const __m256i bucket = _mm256_shuffle_epi8(wanted[level], high);
+        const __m256i beyond =
+            morf ? _mm256_cmpgt_epi8(bucket, low) : _mm256_cmpgt_epi8(low, bucket);
+        stays = _mm256_sub_epi8(stays, beyond);
+        equal = _mm256_or_si256(equal, _mm256_cmpeq_epi8(low, bucket));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), stays);
+      return static_cast<uint32_t>(_mm256_movemask_epi8(equal));
+    };
+    for (int64_t b = 0; b < batches; ++b, ids += kBatch, codes += kBatch) {
+      const uint32_t first = find32(ids, codes);
+      found[b] = first | static_cast<uint64_t>(find32(ids + 32, codes + 32)) << 32;
+    }
+  }
+#endif
+
+  bool morf_;
+  uint8_t base_;
+  int count_ = 0, levels_ = 0;
+  uint8_t buckets_[kMost];
+  uint8_t in_row_[16] = {};         // how many buckets of a row there are
+  uint8_t ends_[kLevels][16] = {};  // and one more than their low halves; 0 if there is none
 };
 
 }  // namespace rf
