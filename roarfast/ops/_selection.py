@@ -30,20 +30,23 @@ def rate(name: str, value: Any) -> float:
     return check.number(name, value, 0, 1, hint)
 
 
-# The last tuple of plain numbers that `rates` was given, and its result: the same object needs no second look.
-_latest_rates: list[Any] = [None, ()]
+# The last tuple of plain numbers that `rates` was given, and its result: the same object needs no second look. One
+# object, replaced whole, so that a thread never sees the rates of one call and the result of another.
+_latest_rates: tuple[Any, tuple[float, ...]] = (None, ())
 
 
 def rates(name: str, values: Any) -> tuple[float, ...]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
-    if values is _latest_rates[0]:
-        return _latest_rates[1]
+    global _latest_rates
+    latest = _latest_rates
+    if values is latest[0]:
+        return latest[1]
     if isinstance(values, (tuple, list)) and all(type(v) in (int, float) for v in values):
         result = _plain_rates(name, tuple(values))
         if type(values) is tuple:
-            _latest_rates[:] = values, result
+            _latest_rates = (values, result)
         return result
     return _plain_rates.__wrapped__(name, values)
 
