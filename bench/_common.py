@@ -92,6 +92,7 @@ def set_threads(threads: int) -> None:
 
 
 REST_SECONDS = 0.01
+LONG_SECONDS = 0.03  # a call that takes longer does not mind a slow start
 
 
 def time_interleaved(
@@ -105,18 +106,19 @@ def time_interleaved(
 
     Everybody is warmed up, then all take turns, so that a busy machine slows all of them; a sample of a short call
     is a loop of at least 2 ms. Before a sample comes a rest, in which the threads of the one before stop looking for
-    work (libgomp's do so for milliseconds and would share the cores with the next), and for short calls twice as
-    many that do not count, since a core that rested is slow for a few milliseconds. Whoever has used up `seconds`
+    work (libgomp's do so for milliseconds and would share the cores with the next), and unless a call takes long,
+    some that do not count, since a core that rested is slow for a few milliseconds. Whoever has used up `seconds`
     sits out, but not before `min_repeats` samples (two for what takes longer than a second).
     """
     now = CLOCKS[clock]
-    loops, best, used, count = {}, {}, {}, {}
+    loops, warm_up, best, used, count = {}, {}, {}, {}, {}
     for name, run in runs.items():
         run()
         start = now()
         run()
         once = max(now() - start, 1e-7)
         loops[name] = max(1, math.ceil(2e-3 / once))
+        warm_up[name] = math.ceil(5e-3 / once) if once < LONG_SECONDS else 0
         best[name], used[name], count[name] = math.inf, 0.0, 0
     for _ in range(max_repeats):
         waiting = True
@@ -125,9 +127,8 @@ def time_interleaved(
                 continue
             waiting = False
             time.sleep(REST_SECONDS)
-            if loops[name] > 1:
-                for _ in range(2 * loops[name]):
-                    run()
+            for _ in range(warm_up[name]):
+                run()
             start = now()
             for _ in range(loops[name]):
                 run()
