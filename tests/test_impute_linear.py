@@ -202,7 +202,7 @@ def test_threads_that_share_an_image_change_nothing(rng, dtype, n, h, w):
     mask = np.stack(
         [(smooth_mask(rng, h, w, t, 5) if i % 3 < 2 else random_mask(rng, h, w, t)) for i, t in enumerate(rates)]
     )
-    mask[-1, : h // 2] = True  # most bands whole, others empty
+    mask[-1, : h // 2] = True  # bands that are unknown as a whole
     rf.set_num_threads(1)
     alone, info = rf.impute_linear(x, mask, seed=4, return_info=True)
     for threads in (2, 3, 5):
