@@ -6,6 +6,8 @@ import contextlib
 import errno
 import json
 import os
+import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,30 @@ def publish_folder(partial: Path, final: Path) -> None:
     """Gives a finished folder its name; what is in it must be on the disk already. `final` must not exist or be empty."""
     os.replace(partial, final)
     sync_folder(final.parent)
+
+
+def delete_own_folder(folder: Path, names: Collection[str]) -> None:
+    """Deletes a folder and its files, if all of them are ours; somebody else's file keeps everything where it is.
+
+    Args:
+        folder: It may be missing.
+        names: The names that our files in it have; their unfinished copies (`write_atomic`) count too.
+
+    Raises:
+        FileExistsError: Something else is in it.
+    """
+    if not folder.exists():
+        return
+    unfinished = tuple(f".{name}." for name in names)
+    strangers = sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.name not in names and not (entry.name.startswith(unfinished) and entry.name.endswith(".tmp"))
+    )
+    if strangers:
+        shown = ", ".join(strangers[:5]) + (" …" if len(strangers) > 5 else "")
+        raise FileExistsError(f"{folder} is not deleted, as it holds files of somebody else: {shown}")
+    shutil.rmtree(folder)
 
 
 def sync_folder(folder: Path) -> None:

@@ -219,14 +219,14 @@ def test_classes_can_be_chosen() -> None:
 def test_workers_read_the_generated_images_their_parent_made(tmp_path: Path) -> None:
     data = parse_config(TINY.replace('name = "shapes"', 'name = "shapes"\nclasses = ["ring", "disk"]')).data
     pipeline.share_data(tmp_path, data)
-    (file,) = (tmp_path / "data").iterdir()
+    (file,) = (tmp_path / ".shared").iterdir()
     for part, shared in zip(pipeline.load_data(data), pipeline.shared_data(tmp_path, data)):
         assert shared.data_hash == part.data_hash and shared.class_names == part.class_names
         assert (shared.name, shared.split) == (part.name, part.split)
     other = data.model_copy(update={"seed": 5})
     assert pipeline.shared_data(tmp_path, other)[0].data_hash != pipeline.load_data(data)[0].data_hash
     pipeline.forget_shared_data(tmp_path)
-    assert not file.exists()
+    assert not file.parent.exists()
     assert pipeline.shared_data(tmp_path, data)[0].data_hash == pipeline.load_data(data)[0].data_hash
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast._files import publish_folder, write_atomic
+from roarfast._files import delete_own_folder, publish_folder, write_atomic
 from roarfast.data.dataset import Array, DataError, Dataset, stats_from_sums
 from roarfast.data.decode import decode_image, map_parallel
 from roarfast.data.folders import Listing, list_folder
@@ -31,6 +30,7 @@ from roarfast.data.folders import Listing, list_folder
 FORMAT, VERSION = "roarfast-pack", 1
 _SYNC_EVERY = 512  # images between two flushes to disk: what an interruption can lose
 _SMALL_FILES = ("labels.npy", "checksums.npy")
+_OWN_FILES = (*_SMALL_FILES, "images.npy", "sums.npy", "done.npy", "plan.json", "pack.json")
 
 Progress = Callable[[int, int], None]  # (images done, images in all)
 
@@ -105,8 +105,7 @@ def write_pack(
     finally:
         settle()
     _finish(partial, listing, size, source, checksums, sums)
-    if target.exists():
-        shutil.rmtree(target)
+    delete_own_folder(target, _OWN_FILES)
     publish_folder(partial, target)
     return target
 
@@ -207,8 +206,7 @@ def _open_partial(partial: Path, plan: dict[str, Any], shape: tuple[int, ...]) -
                 return tuple(arrays)  # type: ignore[return-value]
     except (OSError, ValueError):
         pass  # a damaged partial pack is started over
-    if partial.exists():
-        shutil.rmtree(partial)
+    delete_own_folder(partial, _OWN_FILES)
     partial.mkdir(parents=True)
     made = tuple(
         np.lib.format.open_memmap(partial / name, mode="w+", dtype=kind, shape=s) for name, kind, s in zip(names, kinds, shapes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast._files import publish_folder, read_json, write_json
+from roarfast._files import delete_own_folder, publish_folder, read_json, write_json
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, file_checksum
 from roarfast.explain.names import Name, parse
@@ -185,7 +184,7 @@ def _make_way(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Non
             "Use another folder, or overwrite=True to delete them."
         )
     if wrong:
-        shutil.rmtree(folder)
+        delete_own_folder(folder, (*_FILES, "identity.json", "meta.json", "journal.jsonl"))
 
 
 class MapWriter:

@@ -36,10 +36,12 @@ def demo_command(
 ) -> None:
     """Run the embedded study on generated images, a few minutes on two cores; write its report, print a summary."""
     from roarfast.report import build, summary
+    from roarfast.study.folder import check_claim
     from roarfast.study.presets import PRESETS
     from roarfast.study.study import Study
 
     with _clear_errors():
+        check_claim(out, None)
         out.mkdir(parents=True, exist_ok=True)
         config = out / "study.toml"
         if not config.exists():
@@ -181,7 +183,7 @@ def _clear_errors() -> Iterator[None]:
     """Errors that a user can act on are printed without a traceback; Ctrl-C says how to go on."""
     try:
         yield
-    except (StudyError, FileNotFoundError) as error:
+    except (StudyError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

@@ -10,12 +10,50 @@ from roarfast._files import write_atomic
 from roarfast.study.cells import Cell
 from roarfast.study.config import StudyConfig
 from roarfast.study.errors import StudyError
-from roarfast.study.store import Store
+from roarfast.study.lock import LOCK_NAME, WORKERS_LOCK_NAME
+from roarfast.study.store import FILE_NAME, Store
 
 CONFIG_NAME = "study.toml"
 PARTS = ("maps", "codes", "models", "examples", "report")
+_BEFORE_THE_STORE = (LOCK_NAME, WORKERS_LOCK_NAME, CONFIG_NAME, "shards")
+"""What a run may leave that was killed before it had made its store."""
 _FREE_TO_CHANGE = ("run", "grid", "trials")
 """Sections whose change is not an error by itself: the keys of the cells tell whether results still fit."""
+
+
+def check_claim(folder: Path, source: Path | None) -> None:
+    """Refuses a folder that a study would share with somebody else's files: it is new, empty, or a study's already.
+
+    Args:
+        folder: The run folder to be.
+        source: The config file of the run; it may lie in the folder.
+
+    Raises:
+        StudyError: Naming what was found.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"--out {folder} is a file: choose a folder")
+    if not folder.exists() or (folder / FILE_NAME).exists():
+        return
+    try:
+        strangers = sorted(entry.name for entry in folder.iterdir() if not _is_leftover(entry))
+    except OSError as error:
+        raise StudyError(f"cannot read the folder {folder}: {error.strerror or error}") from None
+    if strangers:
+        shown = ", ".join(strangers[:5]) + (" …" if len(strangers) > 5 else "")
+        raise StudyError(
+            f"--out {folder} is not empty and holds no study ({shown}): choose a new folder, for example "
+            f"--out {folder / 'run'}"
+        )
+    own = folder / CONFIG_NAME
+    if source is not None and own.exists() and not own.samefile(source) and own.read_bytes() != source.read_bytes():
+        raise StudyError(f"{own} is another config than {source}, and the run would replace it: choose another --out")
+
+
+def _is_leftover(entry: Path) -> bool:
+    """Whether a run made it before it had a store: locks, a copy of the config, shards, unfinished files of these."""
+    name = entry.name
+    return name in _BEFORE_THE_STORE or (name.startswith(f".{CONFIG_NAME}.") and name.endswith(".tmp"))
 
 
 def prepare(folder: Path, config: StudyConfig, source: Path | None) -> None:

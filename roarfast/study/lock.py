@@ -26,8 +26,11 @@ def folder_lock(folder: Path, patience: float = 20.0) -> Iterator[None]:
     Raises:
         FolderInUse: If another process holds it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(f"cannot make the run folder {folder}: {error.strerror or error}") from None
+    descriptor = _open_lock(folder / LOCK_NAME)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,13 +52,22 @@ def folder_lock(folder: Path, patience: float = 20.0) -> Iterator[None]:
 
 def hold_as_worker(folder: Path) -> int:
     """Marks this process as a worker of the folder until it ends; returns the open descriptor."""
-    descriptor = os.open(folder / WORKERS_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = _open_lock(folder / WORKERS_LOCK_NAME)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
 
 
+def _open_lock(path: Path) -> int:
+    """Opens or makes a lock file; never through a link, which could lead to somebody else's file."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise StudyError(f"cannot lock the run folder with {path}: {reason}") from None
+
+
 def _wait_for_orphans(folder: Path, patience: float) -> None:
-    descriptor = os.open(folder / WORKERS_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = _open_lock(folder / WORKERS_LOCK_NAME)
     try:
         deadline = time.monotonic() + patience
         while True:

@@ -52,6 +52,7 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
     assert first is not None
     config = StudyConfig.model_validate(first["config"])
     positions = {_identity(cell): i for i, cell in enumerate(grid_cells(config))}
+    folders.check_claim(target, _config_file(sources))
     with folder_lock(target), Store.create(target) as store:
         known = {row["key"]: row for row in store.rows()}
         folders.prepare(target, config, _config_file(sources))

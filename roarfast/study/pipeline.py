@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import io
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -158,12 +160,23 @@ def shared_data(folder: Path, data: DataConfig) -> tuple[Any, Any]:
 
 
 def forget_shared_data(folder: Path) -> None:
-    """Deletes what `share_data` left, after a run."""
-    shutil.rmtree(folder / "data", ignore_errors=True)
+    """Deletes what `share_data` left, now or in a run that was killed; nothing else."""
+    shared = folder / _SHARED
+    if shared.is_symlink() or not shared.is_dir():
+        return
+    for file in shared.iterdir():
+        if _SHARED_FILE.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody put a file of theirs into it: it stays
+        shared.rmdir()
+
+
+_SHARED = ".shared"
+_SHARED_FILE = re.compile(r"[0-9a-f]{16,64}\.npz|\.[0-9a-f]{16,64}\.npz\.\d+\.tmp")
 
 
 def _shared_data(folder: Path, data: DataConfig) -> Path:
-    return folder / "data" / f"{digest(data.model_dump(mode='json'))}.npz"
+    return folder / _SHARED / f"{digest(data.model_dump(mode='json'))}.npz"
 
 
 def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:

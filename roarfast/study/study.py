@@ -127,6 +127,7 @@ class Study:
 
         progress = progress or Silent()
         begun = time.perf_counter()
+        folders.check_claim(self.folder, self.source)
         with folder_lock(self.folder):
             setup = self.setup(device, workers, only, shard)
             threads = self.config.run.threads
