@@ -11,6 +11,7 @@ from roarfast.data.cli import app as data_app
 from roarfast.explain import cli as explain_commands
 from roarfast.report.cli import report
 from roarfast.study import cli as study_commands
+from roarfast.validate import cli as validate_commands
 
 app = typer.Typer(
     name="roarfast",
@@ -56,4 +57,5 @@ def kernels_demo_command(
 study_commands.register(app)
 app.command("report")(report)
 explain_commands.register(app)
+validate_commands.register(app)
 app.add_typer(data_app, name="data")

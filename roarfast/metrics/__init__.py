@@ -1,0 +1,1 @@
+"""Scores without retraining, and what removal scores are made of."""
