@@ -30,6 +30,7 @@ class Cell:
     order: str
     drop: float
     trial: int
+    null: str = "own"
 
     @property
     def label(self) -> str:
@@ -37,7 +38,8 @@ class Cell:
         if self.protocol == "base":
             return f"base model, trial {self.trial}"
         order = " lerf" if self.order == "lerf" else ""
-        return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}"
+        null = f" masks of {self.null}" if self.null != "own" else ""
+        return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}{null}"
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Identity:
                 "drop": cell.drop,
             }
             | fill
+            | ({"null": cell.null} if cell.null != "own" else {})
         )
 
     def key(self, cell: Cell) -> str:

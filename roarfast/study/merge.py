@@ -102,7 +102,9 @@ def _check_same(first: dict[str, Any], other: dict[str, Any], a: Path, b: Path) 
 
 
 def _cell(row: dict[str, Any]) -> Cell:
-    return Cell(row["protocol"], row["estimator"], row["postprocess"], row["order"], row["drop"], row["trial"])
+    return Cell(
+        row["protocol"], row["estimator"], row["postprocess"], row["order"], row["drop"], row["trial"], row["null"]
+    )
 
 
 def _identity(cell: Cell) -> tuple[Any, ...]:

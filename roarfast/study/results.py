@@ -42,6 +42,8 @@ class Record:
         tv_mask: Mean total variation of the test masks per pair of neighbouring pixels.
         seconds: Stage → seconds spent on this cell alone (shared work is in `meta`).
         error: Traceback of a failed cell.
+        null: Whose masks were removed: `"own"`, or those of a null model of the study.
+        extra: Scores by name that only some protocols have.
     """
 
     key: str
@@ -61,6 +63,8 @@ class Record:
     tv_mask: float | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    null: str = "own"
+    extra: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,21 +92,25 @@ class StudyResults:
         return [r for r in self.records if all(getattr(r, name) == value for name, value in conditions.items())]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One flat dict per record; stages become columns `seconds_<stage>`."""
+        """One flat dict per record; extra scores and stages become columns `<score>` and `seconds_<stage>`."""
         rows = []
+        scores = list(dict.fromkeys(name for record in self.records for name in record.extra))
         for record in self.records:
             row = asdict(record)
-            seconds = row.pop("seconds")
+            seconds, extra = row.pop("seconds"), row.pop("extra")
+            row |= {name: extra.get(name) for name in scores}
             rows.append(row | {f"seconds_{stage}": round(seconds.get(stage, 0.0), 4) for stage in STAGES})
         return rows
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The records as CSV text; also written to `path` if one is given."""
         text = io.StringIO()
-        names = [f.name for f in fields(Record) if f.name != "seconds"] + [f"seconds_{stage}" for stage in STAGES]
+        rows = self.to_rows()
+        names = [f.name for f in fields(Record) if f.name not in ("seconds", "extra")]
+        names = list(rows[0]) if rows else [*names, *(f"seconds_{stage}" for stage in STAGES)]
         writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.to_rows())
+        writer.writerows(rows)
         if path is not None:
             write_atomic(path, text.getvalue())
         return text.getvalue()
@@ -131,8 +139,9 @@ def load(folder: str | Path) -> StudyResults:
 
 
 def record_from_row(row: dict[str, Any]) -> Record:
-    """A record from a row of the store, whose `seconds` is JSON."""
+    """A record from a row of the store, whose `seconds` and `extra` are JSON."""
     names = {f.name for f in fields(Record)}
     values = {name: value for name, value in row.items() if name in names}
     values["seconds"] = json.loads(values["seconds"]) if values.get("seconds") else {}
+    values["extra"] = json.loads(values["extra"])
     return Record(**values)

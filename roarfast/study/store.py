@@ -13,29 +13,10 @@ from typing import Any
 
 from roarfast.study.cells import Cell
 from roarfast.study.errors import OutOfSpace, StudyError
+from roarfast.study.migrations import VERSION, migrate, version_of
 from roarfast.study.results import STAGES, Record, record_from_row
 
 FILE_NAME = "results.sqlite"
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS cells (
-    key TEXT PRIMARY KEY, position INTEGER NOT NULL,
-    protocol TEXT NOT NULL, dataset TEXT NOT NULL, estimator TEXT NOT NULL, postprocess TEXT NOT NULL,
-    "order" TEXT NOT NULL, "drop" REAL NOT NULL, trial INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'pending', 'running')),
-    accuracy REAL, true_class_probability REAL, removed_fraction REAL, removed_fraction_train REAL,
-    tv_map REAL, tv_mask REAL, seconds TEXT, error TEXT, started TEXT, finished TEXT
-) STRICT;
-CREATE TABLE IF NOT EXISTS work (
-    key TEXT PRIMARY KEY, kind TEXT NOT NULL, label TEXT NOT NULL,
-    info TEXT NOT NULL, seconds TEXT NOT NULL, finished TEXT NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS sessions (
-    id INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT, facts TEXT NOT NULL
-) STRICT;
-"""
 _SCORES = ("accuracy", "true_class_probability", "removed_fraction", "removed_fraction_train", "tv_map", "tv_mask")
 
 
@@ -62,20 +43,14 @@ class Store:
         with store._guarded():
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.executescript(_SCHEMA)
+            _refuse_newer(connection, path)
+            migrate(connection)
         connection.row_factory = sqlite3.Row
-        version = store.get("schema", None)
-        if version is None:
-            store.put(schema=SCHEMA_VERSION)
-        elif version != SCHEMA_VERSION:
-            raise StudyError(
-                f"{path} was written by another version of roarfast (schema {version}, here {SCHEMA_VERSION})"
-            )
         return store
 
     @classmethod
     def open_readonly(cls, folder: str | Path) -> Store:
-        """Opens the store of a folder for reading.
+        """Opens the store of a folder for reading; of an older version, a copy in memory that is brought up to date.
 
         Raises:
             FileNotFoundError: If there is none.
@@ -86,13 +61,19 @@ class Store:
                 f"{folder} is no run folder: {path} does not exist (roarfast run FILE --out {folder})"
             )
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)
-        connection.row_factory = sqlite3.Row
-        store = cls(connection, path)
         try:
-            store.get("schema", None)
+            _refuse_newer(connection, path)
+            if 0 < version_of(connection) < VERSION:
+                copy = sqlite3.connect(":memory:", isolation_level=None)
+                connection.backup(copy)
+                connection.close()
+                migrate(copy)
+                connection = copy
+            connection.execute("SELECT 1 FROM meta")
         except sqlite3.DatabaseError as error:
             raise StudyError(f"{path} cannot be read as a store of results: {error}") from None
-        return store
+        connection.row_factory = sqlite3.Row
+        return cls(connection, path)
 
     def close(self) -> None:
         """Closes the file; using the store after that is an error."""
@@ -124,13 +105,13 @@ class Store:
     def register(self, cells: Iterable[tuple[str, Cell]], dataset: str) -> None:
         """Adds cells that are not there yet, as pending, and puts all of them in the given order."""
         rows = [
-            (key, i, c.protocol, dataset, c.estimator, c.postprocess, c.order, c.drop, c.trial)
+            (key, i, c.protocol, dataset, c.estimator, c.postprocess, c.order, c.drop, c.trial, c.null)
             for i, (key, c) in enumerate(cells)
         ]
         with self._transaction():
             self._connection.executemany(
-                'INSERT INTO cells (key, position, protocol, dataset, estimator, postprocess, "order", "drop", trial, status) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending') ON CONFLICT (key) DO UPDATE SET position = excluded.position",
+                'INSERT INTO cells (key, position, protocol, dataset, estimator, postprocess, "order", "drop", trial, "null", status) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending') ON CONFLICT (key) DO UPDATE SET position = excluded.position",
                 rows,
             )
 
@@ -148,12 +129,14 @@ class Store:
             self._connection.execute("UPDATE cells SET status = ?, started = ? WHERE key = ?", (status, now(), key))
 
     def finish(self, key: str, scores: dict[str, float | None], seconds: dict[str, float]) -> None:
-        """Records the result of a cell."""
+        """Records the result of a cell; scores without a column of their own go into `extra`."""
         assignments = ", ".join(f"{name} = ?" for name in _SCORES)
+        extra = {name: value for name, value in scores.items() if name not in _SCORES}
         with self._transaction():
             self._connection.execute(
-                f"UPDATE cells SET status = 'done', error = NULL, {assignments}, seconds = ?, finished = ? WHERE key = ?",
-                (*(scores.get(name) for name in _SCORES), json.dumps(seconds), now(), key),
+                f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, finished = ? "
+                "WHERE key = ?",
+                (*(scores.get(name) for name in _SCORES), json.dumps(extra), json.dumps(seconds), now(), key),
             )
 
     def fail(self, keys: Iterable[str], error: str, seconds: dict[str, float] | None = None) -> None:
@@ -179,7 +162,7 @@ class Store:
 
     def adopt(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes over finished cells of another store; ours must have registered them."""
-        names = [*_SCORES, "status", "seconds", "error", "started", "finished"]
+        names = [*_SCORES, "extra", "status", "seconds", "error", "started", "finished"]
         assignments = ", ".join(f"{name} = ?" for name in names)
         with self._transaction():
             self._connection.executemany(
@@ -271,6 +254,14 @@ class Store:
             raise StudyError(f"cannot write {self.path}: {error}") from None
         except sqlite3.DatabaseError as error:
             raise StudyError(f"{self.path} is damaged or no store of results: {error}") from None
+
+
+def _refuse_newer(database: sqlite3.Connection, path: Path) -> None:
+    found = version_of(database)
+    if found > VERSION:
+        raise StudyError(
+            f"{path} was written by a newer roarfast: its store has version {found}, this one knows up to {VERSION}"
+        )
 
 
 def disk_full_message(folder: Path) -> str:
