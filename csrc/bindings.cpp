@@ -6,7 +6,9 @@
 
 #ifdef RF_SIMT
 #include "block.h"
+#include "device.h"
 #include "selftest.h"
+#include "sweep.h"
 #endif
 
 namespace py = pybind11;
@@ -27,6 +29,18 @@ PYBIND11_MODULE(RF_MODULE, m) {
   m.def("simt_selftest_names", &rf::simt::selftest_names);
   m.def(
       "simt_selftest", [](const char* name) { rf::raise_if(rf::simt::selftest(name)); },
+      py::call_guard<py::gil_scoped_release>());
+  m.def("simt_devices", &rf::simt::device_names);
+  m.def("simt_device", [] { return rf::simt::device().name; });
+  m.def("simt_set_device", &rf::simt::set_device);
+  m.def("simt_sweep_ops", &rf::simt::sweep_ops);
+  m.def(
+      "simt_sweep",
+      [](const char* op, const char* device, int64_t side) {
+        int64_t calls = 0;
+        rf::raise_if(rf::simt::sweep(op, device, side, &calls));
+        return calls;
+      },
       py::call_guard<py::gil_scoped_release>());
 #endif
 

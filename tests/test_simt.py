@@ -51,7 +51,7 @@ CAUGHT = {
     "dynamic_too_large_refused": r"49153 bytes of dynamic shared memory",
     "static_and_dynamic_too_large_refused": r"53248 bytes of shared memory, of at most 49152",
     "allowance_too_large_refused": r"cannot use 233472 bytes",
-    "beyond_allowance_refused": r"66560 bytes of dynamic shared memory, but the kernel is allowed 65536",
+    "beyond_allowance_refused": r"233472 bytes of dynamic shared memory, but the kernel is allowed 232448",
 }
 # ... in _simt_asan these differ: races show by what they computed, memory errors are the sanitizers'.
 CAUGHT_BY_ASAN = {

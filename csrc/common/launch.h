@@ -31,17 +31,51 @@ rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_b
   return fail(RF_CUDA_ERROR, "CUDA launch failed: %s", cudaGetErrorString(error));
 }
 
-// Lets a kernel use more than 48 KB of dynamic shared memory.
+}  // namespace rf
+#endif
+
+namespace rf {
+
+// Shared memory, static and dynamic, that a kernel of the current device may use after
+// allow_dynamic_shared.
+inline rf_status shared_memory_limit(size_t* bytes) {
+  int device = 0, limit = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  }
+  if (error != cudaSuccess) {
+    return fail(RF_CUDA_ERROR, "cannot ask the device for its shared memory: %s",
+                cudaGetErrorString(error));
+  }
+  *bytes = static_cast<size_t>(limit);
+  return RF_OK;
+}
+
+// Lets a kernel use all the dynamic shared memory that the device has for it. Without this, 48 KB
+// less its static shared memory is the most. Always to the same size, never lowered: another thread
+// may be about to launch the same kernel.
 template <typename... Params>
 rf_status allow_dynamic_shared(void (*kernel)(Params...), size_t smem_bytes) {
-  if (smem_bytes <= 48 * 1024) return RF_OK;
-  const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 static_cast<int>(smem_bytes));
-  if (error == cudaSuccess) return RF_OK;
-  return fail(RF_CUDA_ERROR, "cannot use %zu bytes of shared memory: %s", smem_bytes,
-              cudaGetErrorString(error));
+  const void* function = reinterpret_cast<const void*>(kernel);
+  size_t limit = 0;
+  const rf_status status = shared_memory_limit(&limit);
+  if (status != RF_OK) return status;
+  cudaFuncAttributes attributes{};
+  cudaError_t error = cudaFuncGetAttributes(&attributes, function);
+  const size_t most = limit - attributes.sharedSizeBytes;
+  if (error == cudaSuccess && static_cast<size_t>(attributes.maxDynamicSharedSizeBytes) < most) {
+    error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(most));
+  }
+  if (error != cudaSuccess) {
+    return fail(RF_CUDA_ERROR, "cannot set a kernel's shared memory: %s",
+                cudaGetErrorString(error));
+  }
+  if (smem_bytes <= most) return RF_OK;
+  return fail(RF_INVALID_ARGUMENT,
+              "cannot use %zu bytes of dynamic shared memory: this device has %zu", smem_bytes,
+              most);
 }
 
 }  // namespace rf
-#endif

@@ -20,6 +20,7 @@ constexpr int kLargeThreads = sizeof(Real) == 4 ? 512 : 256;
 constexpr int64_t kSmallPixels = 64 * 64;
 constexpr int64_t kSharedBytes =
     72 * 1024;  // holds the levels from 56 x 56 on, two blocks on an SM of 164 KB
+constexpr int64_t kStaticSharedBytes = 4096;           // at least what the kernel has besides
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 29;  // at most, unless one block needs more
 constexpr int64_t kMaxBlocks = 1 << 16;
 
@@ -263,21 +264,6 @@ int64_t block_count(int64_t systems, int64_t bytes) {
   return std::min({systems, std::max<int64_t>(kWorkspaceBytes / bytes, 1), kMaxBlocks});
 }
 
-// Dynamic shared memory a block may have on this device.
-int64_t shared_limit() {
-#ifdef RF_SIMT
-  return kSharedBytes;
-#else
-  int device = 0, limit = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
-          cudaSuccess) {
-    return 40 * 1024;
-  }
-  return std::min<int64_t>(limit - 4096, kSharedBytes);  // what the kernel has besides
-#endif
-}
-
 template <typename Real>
 rf_status run(const Plan& plan, double tol, Arguments a, int64_t h, int64_t w, rf_stream stream) {
   DevicePlan<Real> device{};
@@ -294,7 +280,11 @@ rf_status run(const Plan& plan, double tol, Arguments a, int64_t h, int64_t w, r
                        static_cast<Real>(plan.saturation[l])};
   }
   int64_t shared = 0;
-  const int64_t limit = shared_limit();
+  size_t of_device = 0;
+  rf_status status = rf::shared_memory_limit(&of_device);
+  if (status != RF_OK) return status;
+  const int64_t limit =
+      std::min<int64_t>(static_cast<int64_t>(of_device) - kStaticSharedBytes, kSharedBytes);
   device.shared_from = plan.levels;
   while (device.shared_from > 0) {
     const int64_t more = level_bytes(plan, device.shared_from - 1, sizeof(Real));
@@ -305,8 +295,7 @@ rf_status run(const Plan& plan, double tol, Arguments a, int64_t h, int64_t w, r
   a.bytes_per_block = block_bytes(plan, sizeof(Real));
   const int threads = h * w <= kSmallPixels ? kSmallThreads : kLargeThreads<Real>;
   const int64_t blocks = block_count(a.systems, a.bytes_per_block);
-  const rf_status status =
-      rf::allow_dynamic_shared(impute_linear_kernel<Real>, static_cast<size_t>(shared));
+  status = rf::allow_dynamic_shared(impute_linear_kernel<Real>, static_cast<size_t>(shared));
   if (status != RF_OK) return status;
   return rf::launch(impute_linear_kernel<Real>, dim3(static_cast<unsigned>(blocks)),
                     dim3(32, static_cast<unsigned>(threads / 32)), static_cast<size_t>(shared),

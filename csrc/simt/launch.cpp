@@ -1,6 +1,5 @@
 // Checks a launch as the driver would, runs its blocks and words its failures.
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <string>
 
@@ -13,12 +12,7 @@ namespace {
 
 std::mutex one_launch_at_a_time;
 
-std::map<const void*, size_t>& dynamic_shared_limits() {
-  static std::map<const void*, size_t> limits;
-  return limits;
-}
-
-rf_status check(const Launch& l, size_t dynamic_limit) {
+rf_status check(const Launch& l) {
   const unsigned long long threads = 1ull * l.block.x * l.block.y * l.block.z;
   if (threads == 0 || l.block.x > 1024 || l.block.y > 1024 || l.block.z > 64 || threads > 1024) {
     return fail(RF_INVALID_ARGUMENT,
@@ -32,12 +26,13 @@ rf_status check(const Launch& l, size_t dynamic_limit) {
         "launch at %s:%d: a grid of (%u, %u, %u) blocks; allowed are 1 to (2^31 - 1, 65535, 65535)",
         base_name(l.file), l.line, l.grid.x, l.grid.y, l.grid.z);
   }
-  if (l.dynamic_bytes > dynamic_limit) {
+  const size_t limit = dynamic_limit(l.kernel);
+  if (l.dynamic_bytes > limit) {
     return fail(
         RF_INVALID_ARGUMENT,
         "launch at %s:%d: %zu bytes of dynamic shared memory, but the kernel is allowed %zu; see "
         "allow_dynamic_shared",
-        base_name(l.file), l.line, l.dynamic_bytes, dynamic_limit);
+        base_name(l.file), l.line, l.dynamic_bytes, limit);
   }
   return RF_OK;
 }
@@ -74,11 +69,10 @@ struct SeedFromEnvironment {
 
 rf_status run(const Launch& launch) {
   const std::lock_guard<std::mutex> lock(one_launch_at_a_time);
-  const auto allowed = dynamic_shared_limits().find(launch.kernel);
-  const bool opted_in = allowed != dynamic_shared_limits().end();
-  const rf_status status = check(launch, opted_in ? allowed->second : kSharedBytesDefault);
-  if (status != RF_OK) return status;
-  set_shared_limit(opted_in ? kSharedBytesOptIn : kSharedBytesDefault);
+  const rf_status status = check(launch);
+  if (status != RF_OK || (is_dry() && static_shared_is_known(launch.kernel))) return status;
+  set_shared_limit(is_allowed_more(launch.kernel) ? device().shared_per_block
+                                                  : kSharedBytesDefault);
 
   // Blocks run one by one, from a seeded start and in a seeded direction: no order is promised by
   // hardware.
@@ -94,17 +88,7 @@ rf_status run(const Launch& launch) {
     if (run_block(launch, index, mix(seed ^ mix(b)))) continue;
     return report(launch, index);
   }
-  return RF_OK;
-}
-
-rf_status allow_shared_bytes(const void* kernel, size_t bytes) {
-  if (bytes <= kSharedBytesDefault) return RF_OK;
-  if (bytes > kSharedBytesOptIn) {
-    return fail(RF_INVALID_ARGUMENT, "cannot use %zu bytes of shared memory: at most %zu", bytes,
-                kSharedBytesOptIn);
-  }
-  const std::lock_guard<std::mutex> lock(one_launch_at_a_time);
-  dynamic_shared_limits()[kernel] = bytes;
+  learn_static_shared(launch.kernel, static_shared_bytes());
   return RF_OK;
 }
 

@@ -222,7 +222,7 @@ const Selftest kTests[] = {
     {"beyond_allowance_refused",
      [] {
        const rf_status status = allow_dynamic_shared(big_dynamic_kernel, 64 * 1024);
-       return status != RF_OK ? status : launch(big_dynamic_kernel, 1, 1, 65 * 1024, nullptr);
+       return status != RF_OK ? status : launch(big_dynamic_kernel, 1, 1, 228 * 1024, nullptr);
      }},
 };
 

@@ -65,6 +65,9 @@ void set_shared_limit(size_t bytes) {
   limit = bytes;
   exceeded = false;
 }
+size_t static_shared_bytes() {
+  return array_bytes - (dynamic_address != nullptr ? dynamic_size : 0);
+}
 bool shared_limit_exceeded() { return exceeded; }
 
 void begin_block_memory(size_t dynamic_bytes) {

@@ -12,7 +12,6 @@
 namespace rf::simt {
 
 constexpr size_t kSharedBytesDefault = 48 * 1024;  // what every kernel may use
-constexpr size_t kSharedBytesOptIn = 227 * 1024;   // after allow_dynamic_shared (sm_90)
 
 // One RF_SHARED statement (of one template instantiation).
 struct SharedSite {
@@ -44,8 +43,10 @@ bool is_allocated(size_t offset, size_t bytes);
 // "byte 12 of tile (4224 bytes)"
 const char* describe_shared(size_t offset);
 
-// How much dynamic shared memory the running kernel asked for beyond the default.
+// Most shared memory, static and dynamic, that the running kernel may use.
 void set_shared_limit(size_t bytes);
+// Static shared memory of the block that ran last.
+size_t static_shared_bytes();
 // Set when a block used more static and dynamic memory than its kernel may.
 bool shared_limit_exceeded();
 

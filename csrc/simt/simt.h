@@ -5,6 +5,7 @@
 #include "atomics.h"
 #include "block.h"
 #include "common/status.h"
+#include "device.h"
 #include "intrinsics.h"
 #include "shared.h"
 #include "vector_types.h"
@@ -40,7 +41,6 @@ struct StreamAt {
 };
 
 rf_status run(const Launch& launch);
-rf_status allow_shared_bytes(const void* kernel, size_t bytes);
 
 }  // namespace simt
 
@@ -59,11 +59,6 @@ rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_b
   what.file = stream.file;
   what.line = stream.line;
   return simt::run(what);
-}
-
-template <typename... Params>
-rf_status allow_dynamic_shared(void (*kernel)(Params...), size_t smem_bytes) {
-  return simt::allow_shared_bytes(reinterpret_cast<const void*>(kernel), smem_bytes);
 }
 
 }  // namespace rf
