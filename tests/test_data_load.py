@@ -74,11 +74,11 @@ def test_npz_and_statistics(tmp_path):
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 256, (20, 6, 5, 3), dtype=np.uint8), np.arange(20) % 3
     np.savez(tmp_path / "a.npz", images=images, labels=labels, class_names=np.array(["x", "y", "z"]))
-    data = load(tmp_path / "a.npz")
+    data = load(tmp_path / "a.npz", "all")
     assert data.class_names == ("x", "y", "z")
     np.testing.assert_allclose(data.mean, images.reshape(-1, 3).mean(0) / 255, rtol=1e-12)
     np.testing.assert_allclose(data.std, images.reshape(-1, 3).std(0) / 255, rtol=1e-12)
-    assert len(load(tmp_path / "a.npz", n=7)) == 7
+    assert len(load(tmp_path / "a.npz", "all", n=7)) == 7
     assert data.data_hash == Dataset(images.copy(), labels, ("p", "q", "r")).data_hash
     changed = images.copy()
     changed[3, 2, 1, 0] ^= 1
@@ -86,7 +86,7 @@ def test_npz_and_statistics(tmp_path):
 
 
 def test_real_cifar_and_cub_files():
-    cifar = load(shared_data("cifar10_test_2k.npz"))
+    cifar = load(shared_data("cifar10_test_2k.npz"), "all")
     assert cifar.images.shape == (2000, 32, 32, 3)
     assert cifar.class_names[0] == "airplane"
     train = load(shared_data("cub20_224_jpeg.npz"), "train", n=8)
@@ -158,16 +158,16 @@ def test_damaged_npz(tmp_path):
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match="not a readable"):
-        load(path)
+        load(path, "all")
     np.savez(path, pictures=np.zeros(3))
     with pytest.raises(DataError, match="must hold labels"):
-        load(path)
+        load(path, "all")
     np.savez(path, jpeg=np.zeros(9, np.uint8), offsets=np.array([0, 5, 10]), labels=np.zeros(2, np.int64))
     with pytest.raises(DataError, match="offsets do not fit"):
-        load(path)
+        load(path, "all")
     np.savez(path, jpeg=np.zeros(10, np.uint8), offsets=np.array([0, 5, 10]), labels=np.zeros(2, np.int64))
     with pytest.raises(DataError, match="cannot decode image"):
-        load(path)
+        load(path, "all")
 
 
 @pytest.mark.parametrize(

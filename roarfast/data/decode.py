@@ -22,6 +22,9 @@ Result = TypeVar("Result")
 def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
     """Decode one image to RGB.
 
+    Grey images get three equal channels, palettes their colours; transparency is dropped, with the colours below it as
+    they are stored. 16-bit values are scaled: 65535 becomes 255. The orientation that a camera notes is not applied.
+
     Args:
         source: a file, or the bytes of one.
         size: scale the short side to this (antialiased bilinear) and cut out the centre square. None: as it is.
@@ -30,7 +33,8 @@ def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
         uint8 `[H, W, 3]`.
 
     Raises:
-        DataError: it cannot be decoded; the message names the file.
+        DataError: it cannot be decoded, or has values without a known range (32-bit integers, floats); the message names
+            the file.
     """
     from PIL import Image
 
@@ -40,14 +44,31 @@ def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
             if size is not None:
                 # JPEG decodes at a power-of-two fraction where that leaves at least twice the size asked for.
                 image.draft("RGB", (2 * size, 2 * size))
-            rgb = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError) as error:
+            rgb = _to_8_bits(image, where).convert("RGB")
+    except DataError:
+        raise
+    except (OSError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError) as error:
         raise DataError(f"cannot decode image {where}: {error}") from error
     if size is not None:
         rgb = rgb.resize(_scaled(rgb.size, size), Image.Resampling.BILINEAR) if min(rgb.size) != size else rgb
         left, top = (rgb.width - size) // 2, (rgb.height - size) // 2
         rgb = rgb.crop((left, top, left + size, top + size))
     return np.array(rgb, np.uint8)
+
+
+def _to_8_bits(image: Any, where: str) -> Any:
+    """Pillow clips to 255 when it converts wider values, which turns most of a 16-bit image white."""
+    from PIL import Image
+
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+        values = np.asarray(image).astype(np.uint32)  # PNG and PGM have at most 16 bits, which Pillow may hold in 32
+        return Image.fromarray(((np.minimum(values, 65535) + 128) // 257).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        kind = "32-bit integers" if image.mode == "I" else "floats"
+        raise DataError(
+            f"image {where} has {kind}, whose range is not known: save it with 8 or 16 bits, or an .npz of uint8"
+        )
+    return image
 
 
 def _scaled(wh: tuple[int, int], size: int) -> tuple[int, int]:

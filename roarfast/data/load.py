@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from roarfast.data import pack, shapes
-from roarfast.data.dataset import Array, DataError, Dataset
-from roarfast.data.decode import decode_image, map_parallel, stack_images
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.folders import load_folder
+from roarfast.data.npz import load_npz
 
 NAMES = ("shapes", "digits", "cifar10", "svhn", "cub200")
 _CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -33,19 +32,23 @@ def load(
     size: int | None = None,
     n: int | None = None,
     seed: int = 0,
+    layout: str | None = None,
 ) -> Dataset:
     """Load one split of a dataset.
 
     Args:
         name_or_path: `"shapes"` (generated), `"digits"` (scikit-learn), `"cifar10"`, `"svhn"`, `"cub200"`, or a path: a
             pack, an image folder (one folder per class, or the official layout of CUB-200-2011), or an `.npz` file with
-            `images` and `labels`, or `jpeg`, `offsets` and `labels`.
+            `images`, `labels` and `is_train`, or `train_images`, `train_labels`, `test_images` and `test_labels`
+            (`docs/data.md`).
         split: `"train"` or `"test"`; `"all"` for everything a path holds.
         root: folder of the named datasets; default `default_root()`.
         download: fetch `cifar10` or `svhn` into `root` if it is not there. Nothing is downloaded unless asked for.
         size: scale and centre-crop image files to this size; `cub200` takes 224 unless told otherwise.
         n: only the first n images (of `shapes`: generate n).
         seed: of `shapes`.
+        layout: of the images in an `.npz` file, `"NHWC"` or `"NCHW"`; default NHWC, unless the shape looks like NCHW,
+            which is an error.
 
     Returns:
         The split as a `Dataset`.
@@ -62,6 +65,8 @@ def load(
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     name = str(name_or_path)
+    if layout is not None and name in NAMES:
+        raise ValueError(f"layout={layout!r} is for .npz files, not for {name!r}")
     folder = Path(root).expanduser() if root is not None else default_root()
     if name == "shapes":
         return shapes.generate(split, n, seed)
@@ -72,63 +77,24 @@ def load(
     elif name == "cub200":
         data = _cub200(split, folder, 224 if size is None else size)
     else:
-        data = _path(Path(name_or_path).expanduser(), split, size)
+        data = _path(Path(name_or_path).expanduser(), split, size, layout)
     return data if n is None or n >= len(data) else data.subset(slice(0, n))
 
 
-def _path(path: Path, split: str, size: int | None) -> Dataset:
+def _path(path: Path, split: str, size: int | None, layout: str | None) -> Dataset:
     if not path.exists():
         names = ", ".join(NAMES)
         hint = f" (known names: {names})" if path.parent == Path() else ""
         raise FileNotFoundError(f"no dataset at {path.absolute()}{hint}; give a folder, a pack or an .npz file")
+    if layout is not None and path.suffix != ".npz":
+        raise ValueError(f"layout={layout!r} is for .npz files, which {path} is not")
     if pack.is_pack(path):
         return pack.open_pack(path, split)
     if path.is_dir():
         return load_folder(path, split, size)
     if path.suffix == ".npz":
-        return _npz(path, split, size)
+        return load_npz(path, split, size, layout)
     raise DataError(f"{path} is neither a folder, a pack nor an .npz file")
-
-
-def _npz(path: Path, split: str, size: int | None) -> Dataset:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is not a readable .npz file: {error}") from error
-    if "labels" not in arrays or not ("images" in arrays or {"jpeg", "offsets"} <= arrays.keys()):
-        raise DataError(
-            f"{path} must hold labels and either images or jpeg and offsets; it holds {', '.join(sorted(arrays))}"
-        )
-    labels = arrays["labels"]
-    rows = np.arange(len(labels))
-    if "is_train" in arrays:
-        if split not in ("train", "test", "all"):
-            raise DataError(f"{path} has splits train and test, not {split!r}")
-        if split != "all":
-            rows = np.flatnonzero(arrays["is_train"].astype(bool) == (split == "train"))
-    images = (
-        arrays["images"] if "images" in arrays else _decode_jpegs(path, arrays["jpeg"], arrays["offsets"], rows, size)
-    )
-    if "images" in arrays:
-        if len(images) != len(labels):
-            raise DataError(f"{path}: {len(images)} images but {len(labels)} labels")
-        images = images if len(rows) == len(images) else images[rows]
-    if images.ndim == 3:
-        images = images[..., None]
-    classes = arrays.get("class_names")
-    names = (
-        [str(c) for c in classes] if classes is not None else [str(c) for c in range(int(labels.max(initial=0)) + 1)]
-    )
-    boxes = arrays["bbox_xyxy"][rows].astype(np.float32) if "bbox_xyxy" in arrays and size is None else None
-    return Dataset(images, labels[rows], tuple(names), name=str(path), split=split, boxes=boxes)
-
-
-def _decode_jpegs(path: Path, data: Array, offsets: Array, rows: Array, size: int | None) -> Array:
-    if offsets.ndim != 1 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise DataError(f"{path}: offsets do not fit the {len(data)} bytes of jpeg")
-    parts = [data[offsets[i] : offsets[i + 1]].tobytes() for i in rows]
-    return stack_images(list(map_parallel(lambda part: decode_image(part, size), parts)), [f"image {i}" for i in rows])
 
 
 def _digits(split: str) -> Dataset:

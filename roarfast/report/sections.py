@@ -48,11 +48,19 @@ def header(m: Material) -> str:
     return (
         f"<h1>Study report: {escape(study_name(m.results))}</h1>"
         + html.paragraph(lead, "lead")
+        + _data_warnings(m)
         + '<div class="short"><strong>In short</strong>'
         + html.bullets(found)
         + "</div>"
         + _panels_table(m)
     )
+
+
+def _data_warnings(m: Material) -> str:
+    doubts = [str(doubt) for doubt in m.results.meta.get("data_warnings") or ()]
+    if not doubts:
+        return ""
+    return '<div class="short"><strong>Doubtful data</strong>' + html.bullets(doubts) + "</div>"
 
 
 def _panels_table(m: Material) -> str:

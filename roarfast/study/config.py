@@ -53,6 +53,7 @@ class DataConfig(_Section):
     download: bool = False
     classes: tuple[str, ...] | None = Field(None, min_length=2)
     image_size: int | None = Field(None, ge=1)
+    layout: Literal["NHWC", "NCHW"] | None = None
     train_size: int | None = Field(None, ge=1)
     test_size: int | None = Field(None, ge=1)
     seed: int = Field(0, ge=0)

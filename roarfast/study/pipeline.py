@@ -111,12 +111,14 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
         arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
         if data.name == "shapes" and data.classes and size:
             arguments["n"] = -(-size // (10 * len(data.classes))) * 100  # every 100 images have 10 of each class
+        if data.layout is not None:
+            arguments["layout"] = data.layout
         if not data.has_files:
             arguments |= {"root": data.root, "download": data.download}
         which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"
         try:
             part = load(source, which, **arguments)
-        except (DataError, OSError, ModuleNotFoundError) as error:
+        except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
         splits.append(_only_classes(part, data.classes, size) if data.classes else part)
     train, test = splits
@@ -192,7 +194,20 @@ def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:
 
 
 def _has_splits(source: Path) -> bool:
-    return source.is_dir()
+    from roarfast.data.npz import has_splits
+
+    return source.is_dir() or (source.suffix == ".npz" and has_splits(source))
+
+
+@functools.lru_cache(maxsize=2)
+def data_warnings(data: DataConfig) -> tuple[str, ...]:
+    """What makes the images of a config doubtful, for the start of a run and the report."""
+    from roarfast.data.checks import split_warnings
+
+    found = split_warnings(*load_data(data))
+    if data.train is not None and data.train == data.test and not _has_splits(Path(data.root or ".") / data.train):
+        raise StudyError(f"data.train and data.test are the same file, {data.train}: {found[0]}")
+    return tuple(found)
 
 
 def identify(config: StudyConfig, device: str) -> Identity:

@@ -137,6 +137,8 @@ class Live(Silent):
         """See `Silent`."""
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=sys.stderr)
 
     def stop(self) -> None:
         """See `Silent`."""

@@ -136,10 +136,12 @@ class Study:
                 folders.prepare(self.folder, self.config, self.source)
                 folders.check_space(self.folder, pipeline.bytes_needed(self.config, setup.identity, setup.plan))
                 dump = self.config.model_dump(mode="json")
+                doubts = pipeline.data_warnings(self.config.data)
                 store.put(
                     config=dump,
                     numerics=setup.identity.numerics,
                     data=setup.identity.data,
+                    data_warnings=list(doubts),
                     classes=pipeline.load_data(self.config.data)[0].num_classes,
                     versions=pipeline.versions(),
                     hardware=pipeline.hardware(setup.devices, threads),
@@ -158,6 +160,8 @@ class Study:
                 )
                 facts = {"workers": len(setup.devices), "threads": threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
+                for doubt in doubts:
+                    progress.note(f"warning: {doubt}")
                 if on_setup is not None:
                     on_setup(setup)
                 if executor.left:
