@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from roarfast.ops.aggregate_channels import REDUCTIONS, VALUES, aggregate_channels, parse_aggregation
+
 if TYPE_CHECKING:
     from torch import Tensor
-
-REDUCTIONS = ("mean", "sum", "max", "l2", "none")
-VALUES = ("abs", "raw", "squared")
-_FORM = re.compile(r"(?P<reduce>[a-z0-9]+)(\((?P<values>[a-z]+)\))?")
 
 
 @dataclass(frozen=True)
@@ -42,29 +39,11 @@ class Aggregation:
         """Reads `"mean(abs)"`, `"sum(raw)"`, `"l2(raw)"`, …; without brackets, of absolute values."""
         if isinstance(text, Aggregation):
             return text
-        match = _FORM.fullmatch(text.replace(" ", "").lower())
-        if match is None:
-            raise ValueError(
-                f"aggregation must look like 'mean(abs)': one of {', '.join(REDUCTIONS)} "
-                f"of {', '.join(VALUES)} values; got {text!r}"
-            )
-        return cls(match["reduce"], match["values"] or "abs")
+        return cls(*parse_aggregation(text))
 
     def __str__(self) -> str:
         return f"{self.reduce}({self.values})"
 
     def __call__(self, a: Tensor) -> Tensor:
         """`[N, C, H, W]` to `[N, H, W]`; `"none"` keeps the channels."""
-        if self.values == "abs":
-            a = a.abs()
-        elif self.values == "squared":
-            a = a.square()
-        if self.reduce == "none":
-            return a
-        if self.reduce == "mean":
-            return a.mean(1)
-        if self.reduce == "sum":
-            return a.sum(1)
-        if self.reduce == "max":
-            return a.amax(1)
-        return a.square().sum(1).sqrt()
+        return aggregate_channels(a, str(self))

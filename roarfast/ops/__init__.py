@@ -3,6 +3,7 @@
 import sys
 
 from roarfast.ops._op import register_torch
+from roarfast.ops.aggregate_channels import aggregate_channels
 from roarfast.ops.block_random import block_random
 from roarfast.ops.fill import blur_fill, fill, noise_fill
 from roarfast.ops.gather_batch import gather_batch
@@ -22,6 +23,7 @@ from roarfast.ops.total_variation import total_variation
 
 __all__ = [
     "ImputeInfo",
+    "aggregate_channels",
     "block_random",
     "blur_fill",
     "fill",

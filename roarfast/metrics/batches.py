@@ -1,0 +1,166 @@
+"""Batches of (sample, rate) pairs: the samples with pixels removed at their rate, as a model takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import roarfast as rf
+from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.perturbation import IMAGE_FILLS, Perturbation
+from roarfast.ops.impute_linear import solve
+
+WHOLE, EMPTY = -1, 255  # rate indices at which nothing goes, and everything
+
+
+class Perturber:
+    """Makes batches of perturbed samples on a device.
+
+    Args:
+        inputs: The samples.
+        codes: uint8 `[N, H, W]` rank codes.
+        perturbation: What removal means.
+        seed: Of the noise.
+        ids: int64 `[N]`: what the noise is keyed by.
+        device: Where the batches go.
+        dtype: Of the batches: what the model computes in.
+    """
+
+    def __init__(
+        self, inputs: Inputs, codes: Tensor, perturbation: Perturbation, seed: int, ids: Tensor, device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:  # fmt: skip
+        fill = perturbation.fill
+        if fill in IMAGE_FILLS and inputs.kind != "images":
+            raise ValueError(
+                f"fill={fill!r} needs images: {inputs.kind} have no neighbours to take values from; "
+                "use 'dataset_mean', 'zero', 'noise' or a number"
+            )
+        if isinstance(fill, tuple) and len(fill) not in (1, inputs.channels):
+            raise ValueError(f"fill must be one number or one per channel ({inputs.channels}), got {len(fill)}")
+        if isinstance(fill, tuple) and inputs.kind == "images" and not all(0 <= v <= 255 for v in fill):
+            raise ValueError(f"fill must be in 0..255 for images, got {fill}")
+        self.inputs, self.codes, self.how = inputs, codes, perturbation
+        self.seed, self.ids, self.device, self.dtype = seed, ids, device, dtype
+
+    def rows(self, sample: Tensor, rate: Tensor) -> Tensor:
+        """The batch of pairs.
+
+        Args:
+            sample: int64 `[B]`, ascending: which samples.
+            rate: int64 `[B]`: index of the drop rate of each, `WHOLE` or `EMPTY`.
+
+        Returns:
+            `[B, C, H, W]`, channels-last in memory, normalised.
+        """
+        first, last = int(sample[0]), int(sample[-1]) + 1
+        pixels = self.inputs.pixels[first:last].to(self.device)
+        codes = self.codes[first:last].to(self.device)
+        local, ids = (sample - first).to(self.device), self.ids[first:last].to(self.device)
+        rate = rate.to(self.device)
+        if self.how.keep:  # removed is where codes > rate
+            rate = torch.where(rate == WHOLE, EMPTY, torch.where(rate == EMPTY, WHOLE, rate))
+        make = self._whole_numbers if self.inputs.whole_numbers else self._floats
+        return make(pixels, codes, ids, local, rate)
+
+    def _mask(self, codes: Tensor, local: Tensor, rate: Tensor) -> Tensor:
+        rows, limit = codes[local], rate[:, None, None]
+        return rows > limit if self.how.keep else rows <= limit
+
+    def _constant(self) -> tuple[float, ...] | None:
+        """The fill in 0..255 (images) or in units of the samples; None if it is no constant."""
+        fill, inputs = self.how.fill, self.inputs
+        scale = 255.0 if inputs.kind == "images" else 1.0
+        if isinstance(fill, tuple):
+            return fill if len(fill) == inputs.channels else fill * inputs.channels
+        if fill == "zero":
+            return (0.0,) * inputs.channels
+        return tuple(scale * v for v in inputs.center) if fill == "dataset_mean" else None
+
+    # 8-bit images
+
+    def _whole_numbers(self, pixels: Tensor, codes: Tensor, ids: Tensor, local: Tensor, rate: Tensor) -> Tensor:
+        fill = self.how.fill
+        constant = self._constant()
+        if constant is not None:
+            return self._gather(pixels, local, codes, rate, fill=constant)
+        if fill in ("image_mean", "blur", "noise"):  # the same replacement at every rate
+            return self._gather(pixels, local, codes, rate, imputed=self._replacement(pixels, ids))
+        mask = self._mask(codes, local, rate)
+        rows = pixels[local]
+        if fill == "kept_mean":
+            rows = rf.fill(rows, mask, "mean", layout="NHWC")
+        else:
+            rows, _ = solve(
+                rows, mask, 255 * self.how.noise, self.seed, ids[local], 1e-5, None, None, "gaussian", 0.0, True,
+                "uint8", None,
+            )  # fmt: skip
+            empty = mask.flatten(1).all(1)
+            rows[empty] = torch.tensor(self.inputs.center, device=rows.device).mul(255).round().to(torch.uint8)
+        return self._gather(rows, torch.arange(len(rows), device=rows.device))
+
+    def _replacement(self, pixels: Tensor, ids: Tensor) -> Tensor:
+        everything = torch.ones(pixels.shape[:3], dtype=torch.bool, device=pixels.device)
+        options: dict[str, Any] = {"layout": "NHWC", "seed": self.seed, "index": ids}
+        if self.how.fill == "image_mean":
+            return rf.fill(pixels, everything, "mean_all", **options)
+        if self.how.fill == "blur":
+            return rf.fill(pixels, everything, "blur", sigma=self.how.blur, **options)
+        mean = 255 * sum(self.inputs.center) / self.inputs.channels
+        return rf.fill(pixels, everything, "noise", noise_mean=mean, noise_std=255 * self.inputs.spread, **options)
+
+    def _gather(
+        self, pixels: Tensor, local: Tensor, codes: Tensor | None = None, rate: Tensor | None = None,
+        fill: tuple[float, ...] | None = None, imputed: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        dtype = self.dtype if self.dtype in (torch.float32, torch.float16, torch.bfloat16) else torch.float32
+        options: dict[str, Any] = {
+            "mean": self.inputs.mean, "std": self.inputs.std, "layout": "NHWC", "memory": "NHWC", "dtype": dtype,
+        }  # fmt: skip
+        if codes is not None and rate is not None:
+            rows = (codes[local] > rate[:, None, None]).to(torch.uint8)
+            pixels = pixels[local]
+            imputed = None if imputed is None else imputed[local]
+            local = torch.arange(len(local), device=local.device)
+            options |= {"codes": rows, "j": 0, "keep": self.how.keep, "fill": fill, "imputed": imputed}
+        return rf.gather_batch(pixels, local, **options).to(self.dtype)
+
+    # Floating point
+
+    def _floats(self, pixels: Tensor, codes: Tensor, ids: Tensor, local: Tensor, rate: Tensor) -> Tensor:
+        mask = self._mask(codes, local, rate)
+        rows, fill = pixels[local], self.how.fill
+        constant = self._constant()
+        if self.inputs.each is not None and fill in ("dataset_mean", "noise"):
+            rows = torch.where(mask[:, None], self._each(fill == "noise", ids)[local if fill == "noise" else 0], rows)
+        elif constant is not None:
+            scale = 255.0 if self.inputs.kind == "images" else 1.0
+            rows = rf.fill(rows, mask, torch.tensor([v / scale for v in constant]))
+        elif fill == "linear":
+            rows = rf.impute_linear(rows, mask, self.how.noise, self.seed, ids[local])
+            empty = mask.flatten(1).all(1)
+            rows[empty] = torch.tensor(self.inputs.center, device=rows.device)[:, None, None]
+        elif fill == "noise":
+            mean = sum(self.inputs.center) / self.inputs.channels
+            rows = rf.fill(
+                rows, mask, "noise", noise_mean=mean, noise_std=self.inputs.spread, seed=self.seed, index=ids[local]
+            )
+        else:
+            name = {"image_mean": "mean_all", "kept_mean": "mean", "blur": "blur"}[str(fill)]
+            rows = rf.fill(rows, mask, name, sigma=self.how.blur)
+        return self._normalise(rows)
+
+    def _each(self, noisy: bool, ids: Tensor) -> Tensor:
+        """Replacements `[1 or n, C, 1, T]` of series and features: the mean of each value, or noise of its spread."""
+        assert self.inputs.each is not None
+        mean, spread = (v.to(ids.device) for v in self.inputs.each)
+        if not noisy:
+            return mean[None]
+        return mean + spread * rf.philox_normal(ids, tuple(mean.shape), self.seed, domain="noise_fill")
+
+    def _normalise(self, rows: Tensor) -> Tensor:
+        mean, std = (torch.tensor(v, device=rows.device)[:, None, None] for v in (self.inputs.mean, self.inputs.std))
+        x = (rows - mean) / std if any(self.inputs.mean) or set(self.inputs.std) != {1.0} else rows
+        return x.to(self.dtype, memory_format=torch.channels_last)

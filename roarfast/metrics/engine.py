@@ -1,0 +1,306 @@
+"""`respond`: the one function that runs a model on perturbed samples, for all rates in one pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import roarfast as rf
+from roarfast._progress import progress as show_progress
+from roarfast.metrics.batches import EMPTY, WHOLE, Perturber
+from roarfast.metrics.inputs import Inputs, PerChannel, read_inputs
+from roarfast.metrics.model import Logits, Model, choose_device, evaluating, home
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.response_file import ANSWER, AnswerFile, identify
+from roarfast.metrics.responses import Responses, Row
+
+_BATCH_VALUES = 1 << 21  # numbers in a batch: 8 MB, which a cache holds half of
+_MAX_BATCH = 4096
+
+
+def respond(
+    model: Model,
+    images: Any,
+    maps: Any = None,
+    drops: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *,
+    labels: Any,
+    codes: Any = None,
+    perturbation: Perturbation | None = None,
+    scored: Any = "label",
+    layout: str | None = None,
+    mean: PerChannel = None,
+    std: PerChannel = None,
+    normalized: bool | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    index: Any = None,
+    device: str | torch.device | None = None,
+    progress: bool | None = None,
+    file: str | Path | None = None,
+) -> Responses:
+    """What a model answers when pixels are removed, at every rate, for every sample.
+
+    Rows of a batch are (sample, rate) pairs made on the fly from one byte per pixel, so a batch is full however few
+    samples there are, and no more than `batch_size` perturbed samples exist at a time. The model is used in evaluation
+    mode and left as it was.
+
+    Args:
+        model: An `nn.Module` or a function; returns logits `[B, classes]`.
+        images: Images `[N, C, H, W]` or `[N, H, W, C]` (uint8 or float), series `[N, C, T]` or features `[N, F]`.
+        maps: Attribution maps `[N, H, W]` (`[N, T]`, `[N, F]`), one value per pixel.
+        drops: Ascending drop rates in [0, 1], at most 254.
+        labels: The true classes, int `[N]`.
+        codes: Rank codes, uint8 like maps, made for `drops` by `roarfast.rank_codes`, in place of `maps`.
+        perturbation: Which pixels go and what takes their place; default ROAD's: the most relevant first, linear
+            imputation.
+        scored: The class that probability, logit and margin are of: `"label"`, `"predicted"` (for the whole sample), or
+            int `[N]`.
+        layout: `"NCHW"` or `"NHWC"`; None: found out.
+        mean: Normalisation of the model's input per channel, in units of 0..1.
+        std: Likewise.
+        normalized: Whether float images are normalised already; None: if they leave [0, 1].
+        batch_size: Perturbed samples that go through the model together; halved when a CUDA device runs out of memory.
+        seed: Breaks ties and draws noise.
+        index: Sample ids int `[N]` that key ties and noise; default 0, 1, 2, …
+        device: Where to run; default where the model is.
+        progress: Whether to show how far it is; None: on a terminal or in a notebook.
+        file: Keeps the answers in this file, from which a killed run goes on; a finished one is read.
+
+    Returns:
+        The responses `[rates, samples]`.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> images, maps = np.zeros((5, 8, 8, 3), np.uint8), np.random.default_rng(0).random((5, 8, 8))
+        >>> respond(net, images, maps, labels=[0, 1, 2, 3, 0]).logit.shape
+        (9, 5)
+    """
+    inputs = images if isinstance(images, Inputs) else read_inputs(
+        images, layout=layout, mean=mean, std=std, normalized=normalized
+    )  # fmt: skip
+    how = perturbation or Perturbation()
+    n = len(inputs)
+    truth = integers("labels", labels, n)
+    ids = torch.arange(n) if index is None else integers("index", index, n)
+    rates = rf.ops._selection.rates("drops", drops)
+    if (maps is None) == (codes is None):
+        raise ValueError(
+            "give either maps or codes, got both" if maps is not None else "give maps or codes, got neither"
+        )
+    table = (
+        make_codes(inputs, maps, rates, how, seed, ids) if codes is None else _check_codes(inputs, codes, len(rates))
+    )
+    from_numpy = not isinstance(images, Tensor)
+    place = choose_device(model, inputs.pixels, from_numpy, device)
+    size = _batch_size(inputs, batch_size)
+    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size)
+    with evaluating(model):
+        target = engine.targets(scored)
+        rows = engine.pairs(len(rates))
+        if file is None:
+            answers = np.empty(rows, ANSWER)
+            todo = engine.batches(rows)
+            with show_progress("responding", rows, show=progress) as job:
+                for start, stop in todo:
+                    answers[start:stop] = engine.answer(start, stop, target, rates)
+                    job.advance(stop - start)
+        else:
+            identity = identify(model, inputs, table, truth, target, rates, how, seed, ids, size)
+            finished = AnswerFile.finished(Path(file), identity)
+            if finished is not None:
+                return finished
+            with AnswerFile(Path(file), identity, rows, size) as store:
+                done = rows - sum(stop - start for start, stop in store.missing)
+                with show_progress("responding", rows, show=progress, done=done) as job:
+                    for start, stop in list(store.missing):
+                        part = [engine.answer(s, min(s + size, stop), target, rates) for s in range(start, stop, size)]
+                        store.write(start, np.concatenate(part))
+                        job.advance(stop - start)
+                answers = store.read()
+                result = _assemble(answers, rates, table, how, truth, target, identity)
+                store.finish(result)
+                return result
+    return _assemble(answers, rates, table, how, truth, target, {})
+
+
+def make_codes(
+    inputs: Inputs, maps: Any, rates: Sequence[float], how: Perturbation, seed: int = 0, index: Any = None
+) -> Tensor:
+    """Rank codes uint8 `[N, H, W]` of maps `[N, H, W]`, `[N, T]` or `[N, F]`, on the host."""
+    a = maps if isinstance(maps, Tensor) else torch.from_numpy(np.ascontiguousarray(maps))
+    a = map_tensor(inputs, a)
+    return rf.rank_codes(a, rates, rule=how.rule, order=how.order, seed=seed, index=index)
+
+
+def map_tensor(inputs: Inputs, a: Tensor, name: str = "maps") -> Tensor:
+    """Maps as `[N, H, W]` on the host, checked."""
+    a = a.detach().cpu()
+    if inputs.kind != "images" and a.ndim == 2:
+        a = a[:, None, :]
+    expected = (len(inputs), *inputs.map_shape)
+    if tuple(a.shape) != expected:
+        shown = expected if inputs.kind == "images" else (expected[0], expected[2])
+        raise ValueError(f"{name} must be {shown}, one value per pixel, got shape {tuple(a.shape)}")
+    return a
+
+
+def integers(name: str, values: Any, n: int) -> Tensor:
+    """Integers int64 `[n]` on the host."""
+    tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values).copy())
+    if tensor.numel() and (tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex()):
+        raise TypeError(f"{name} must be integers, got {tensor.dtype}")
+    if tuple(tensor.shape) != (n,):
+        raise ValueError(f"{name} must be one integer per sample, [{n}], got shape {tuple(tensor.shape)}")
+    return tensor.to(torch.int64)
+
+
+def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:
+    table = codes if isinstance(codes, Tensor) else torch.from_numpy(np.ascontiguousarray(codes))
+    if table.dtype != torch.uint8:
+        raise TypeError(f"codes must be uint8, as rank_codes makes them, got {table.dtype}; pass maps as maps=")
+    table = map_tensor(inputs, table, "codes").contiguous()
+    if table.numel() and int(table.max()) > count:
+        raise ValueError(
+            f"codes go up to {int(table.max())}, but drops has {count} rates: they were made for other drops"
+        )
+    return table
+
+
+def _batch_size(inputs: Inputs, batch_size: int | None) -> int:
+    if batch_size is None:
+        fit = max(16, _BATCH_VALUES // max(inputs.values, 1))
+        return min(_MAX_BATCH, 1 << (fit.bit_length() - 1))
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(f"batch_size must be an integer >= 1, got {batch_size!r}")
+    return batch_size
+
+
+class _Engine:
+    """Answers to pairs: pair p is sample p // K at rate p % K, K = rates + 2: nothing removed, the rates, everything."""
+
+    def __init__(
+        self, model: Model, inputs: Inputs, codes: Tensor, how: Perturbation, seed: int, ids: Tensor, labels: Tensor,
+        device: torch.device, size: int,
+    ) -> None:  # fmt: skip
+        self.inputs, self.labels, self.device, self.size = inputs, labels, device, size
+        self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1])
+        self.logits = Logits(model, labels)
+        self.rows_at_once = size
+
+    def pairs(self, rates: int) -> int:
+        return len(self.inputs) * (rates + 2)
+
+    def batches(self, rows: int) -> list[tuple[int, int]]:
+        return [(start, min(start + self.size, rows)) for start in range(0, rows, self.size)]
+
+    def targets(self, scored: Any) -> Tensor:
+        """int64 `[N]`: the class that is scored."""
+        n = len(self.inputs)
+        if isinstance(scored, str) and scored == "label":
+            return self.labels
+        if isinstance(scored, str) and scored == "predicted":
+            found = torch.empty(n, dtype=torch.int64)
+            for start in range(0, n, self.size):
+                sample = torch.arange(start, min(start + self.size, n))
+                found[sample] = self._run(sample, torch.full_like(sample, WHOLE)).argmax(1).cpu()
+            return found
+        if isinstance(scored, str):
+            raise ValueError(f"scored must be 'label', 'predicted' or one class per sample, got {scored!r}")
+        target = integers("scored", scored, n)
+        if n:
+            classes = self._run(torch.arange(1), torch.full((1,), WHOLE)).shape[1]
+            if not 0 <= int(target.min()) <= int(target.max()) < classes:
+                raise ValueError(
+                    f"scored must be in [0, {classes}), the model's classes, got {int(target.min())} to {int(target.max())}"
+                )
+        return target
+
+    def answer(self, start: int, stop: int, target: Tensor, rates: Sequence[float]) -> np.ndarray[Any, Any]:
+        """Answers to pairs [start, stop)."""
+        count = len(rates)
+        pair = torch.arange(start, stop)
+        sample, rate = pair // (count + 2), pair % (count + 2) - 1
+        rate[rate == count] = EMPTY
+        logits = self._run(sample, rate)
+        if not bool(torch.isfinite(logits).all()):
+            bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
+            where = {WHOLE: "nothing", EMPTY: "everything"}.get(int(rate[bad]), "")
+            at = where or f"drop rate {rates[int(rate[bad])]:g}"
+            raise ValueError(f"the model's logits are NaN or infinite for sample {int(sample[bad])} with {at} removed")
+        chosen = target[sample].to(logits.device)[:, None]
+        score = logits.gather(1, chosen)[:, 0]
+        others = logits.scatter(1, chosen, float("-inf")).amax(1)
+        out = np.empty(stop - start, ANSWER)
+        out["logit"] = score.cpu().numpy()
+        out["probability"] = (logits.softmax(1).gather(1, chosen)[:, 0]).cpu().numpy()
+        out["margin"] = (score - others).cpu().numpy()
+        out["prediction"] = logits.argmax(1).cpu().numpy()
+        return out
+
+    def _run(self, sample: Tensor, rate: Tensor) -> Tensor:
+        """Logits of pairs; in halves where a CUDA device has too little memory."""
+        parts: list[Tensor] = []
+        start = 0
+        while start < len(sample):
+            stop = min(start + self.rows_at_once, len(sample))
+            try:
+                x = self.perturber.rows(sample[start:stop], rate[start:stop])
+                parts.append(self.logits(self.inputs.for_model(x)))
+            except torch.cuda.OutOfMemoryError:
+                if self.rows_at_once == 1:
+                    raise
+                self.rows_at_once = max(1, min(self.rows_at_once, stop - start) // 2)
+                torch.cuda.empty_cache()
+                message = f"out of CUDA memory: going on with {self.rows_at_once} perturbed samples at a time"
+                warnings.warn(message, ResourceWarning, stacklevel=4)
+                continue
+            start = stop
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _assemble(
+    answers: np.ndarray[Any, Any], rates: Sequence[float], codes: Tensor, how: Perturbation, labels: Tensor,
+    target: Tensor, identity: dict[str, Any],
+) -> Responses:  # fmt: skip
+    n, count = len(labels), len(rates)
+    table = answers.reshape(n, count + 2).T
+    truth = labels.numpy()
+
+    def row(j: int) -> Row:
+        one = {name: np.ascontiguousarray(table[name][j]) for name in ANSWER.names or ()}
+        return Row(one["prediction"] == truth, **one)
+
+    middle = {name: np.ascontiguousarray(table[name][1:-1]) for name in ANSWER.names or ()}
+    removed = removed_fractions(codes, count)
+    return Responses(
+        rates=np.array(rates, np.float64),
+        removed=1 - removed if how.keep else removed,
+        correct=middle["prediction"] == truth,
+        whole=row(0),
+        empty=row(count + 1),
+        labels=truth,
+        scored=target.numpy(),
+        perturbation=how,
+        identity=identity,
+        **middle,
+    )
+
+
+def removed_fractions(codes: Tensor, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """float64 `[count, N]`: the fraction of each map that codes remove at each rate."""
+    n, f = len(codes), int(np.prod(codes.shape[1:]))
+    result = np.zeros((count, n))
+    step = max(1, (1 << 22) // max(f, 1))
+    for start in range(0, n, step):
+        part = codes[start : start + step].reshape(-1, f).to(torch.int64)
+        offset = 256 * torch.arange(len(part))[:, None]
+        histogram = torch.bincount((part + offset).reshape(-1), minlength=256 * len(part)).reshape(-1, 256)
+        result[:, start : start + step] = (histogram.cumsum(1)[:, :count].double() / max(f, 1)).T.numpy()
+    return result

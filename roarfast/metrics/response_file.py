@@ -1,0 +1,136 @@
+"""The file of a long evaluation: what is on disk of it survives a kill, and the finished file is the same bytes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from roarfast._files import read_json, write_json
+from roarfast.explain.files import Journal, locked
+from roarfast.explain.hashing import checksum, data_hash, model_hash
+from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.responses import FORMAT, Responses
+
+# What is kept of one pair (sample, rate).
+ANSWER = np.dtype([("probability", "<f4"), ("logit", "<f4"), ("margin", "<f4"), ("prediction", "<i4")])
+_CHUNKS = 256  # pieces of a run that a kill can cost, at most
+
+
+class ResponsesMismatch(ValueError):
+    """A file holds the responses of something else than asked for."""
+
+
+def identify(
+    model: Any, inputs: Inputs, codes: Tensor, labels: Tensor, target: Tensor, rates: Sequence[float],
+    how: Perturbation, seed: int, ids: Tensor, batch_size: int,
+) -> dict[str, Any]:  # fmt: skip
+    """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
+    named = getattr(model, "__qualname__", type(model).__qualname__)
+    return {
+        "format": FORMAT,
+        "model": model_hash(model) if isinstance(model, nn.Module) else f"function {named}",
+        "images": data_hash(inputs.pixels),
+        "normalisation": [list(inputs.mean), list(inputs.std)],
+        "codes": data_hash(codes),
+        "labels": data_hash(labels),
+        "scored": data_hash(target),
+        "drops": list(rates),
+        "perturbation": how.as_dict(),
+        "seed": seed,
+        "index": data_hash(ids),
+        "batch_size": batch_size,
+    }
+
+
+def _differences(stored: Any, wanted: dict[str, Any]) -> str:
+    if not isinstance(stored, dict):
+        return "it is damaged"
+    keys = [key for key in wanted if stored.get(key) != wanted[key]]
+    return ", ".join(keys)
+
+
+class AnswerFile:
+    """Answers on disk, written chunk by chunk; `<file>.partial/` until they are complete.
+
+    Args:
+        path: The finished file.
+        identity: What the answers are made from.
+        rows: How many there are.
+        batch: Rows of a batch; chunks are whole batches, so that a resumed run sees the same ones.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any], rows: int, batch: int) -> None:
+        self.path, self.identity, self.rows = path, identity, rows
+        self.folder = path.with_name(path.name + ".partial")
+        chunk = batch * max(1, -(-rows // (batch * _CHUNKS)))
+        self.chunks = [(start, min(start + chunk, rows)) for start in range(0, rows, chunk)]
+        self._stack = ExitStack()
+
+    @staticmethod
+    def finished(path: Path, identity: dict[str, Any]) -> Responses | None:
+        """The responses in a finished file; None if there is none. Those of something else are an error."""
+        if not path.exists():
+            return None
+        found = Responses.load(path)
+        wrong = _differences(dict(found.identity), identity)
+        if wrong:
+            raise ResponsesMismatch(f"{path} holds the responses of something else (other {wrong}): use another file")
+        return found
+
+    def __enter__(self) -> AnswerFile:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        self._stack.enter_context(locked(lock, str(self.path)))
+        if self.folder.exists():
+            stored = read_json(self.folder / "identity.json")
+            if isinstance(stored, dict) and (wrong := _differences(stored, self.identity)):
+                self._stack.close()
+                raise ResponsesMismatch(
+                    f"{self.folder} is an unfinished run of something else (other {wrong}): delete it or use another file"
+                )
+            if not isinstance(stored, dict):  # killed before it could be resumed
+                shutil.rmtree(self.folder)
+        if not self.folder.exists():
+            self.folder.mkdir()
+            np.lib.format.open_memmap(self._data, mode="w+", dtype=ANSWER, shape=(max(self.rows, 1),)).flush()
+            write_json(self.folder / "identity.json", self.identity)  # last: now it can be resumed
+        self._answers = np.lib.format.open_memmap(self._data, mode="r+")
+        self._journal = Journal(self.folder / "journal.jsonl")
+        self._stack.callback(self._journal.close)
+        whole = {c for c, sum_ in self._journal.done.items() if checksum(self._answers[c[0] : c[1]]) == sum_}
+        self.missing = [c for c in self.chunks if c not in whole]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "answers.npy"
+
+    def write(self, start: int, answers: np.ndarray[Any, Any]) -> None:
+        """Puts the chunk that starts at `start` on disk."""
+        stop = start + len(answers)
+        self._answers[start:stop] = answers
+        self._answers.flush()
+        self._journal.add(start, stop, checksum(answers))
+        self.missing.remove((start, stop))
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """All answers."""
+        return np.array(self._answers[: self.rows])
+
+    def finish(self, responses: Responses) -> None:
+        """Writes the finished file, then deletes the parts."""
+        responses.save(self.path)
+        shutil.rmtree(self.folder, ignore_errors=True)
