@@ -148,3 +148,56 @@ def sum_of_gaussians(
     x = np.random.default_rng(seed).standard_normal((count, features))
     labels = (x.sum(1) > 0).astype(np.int64)
     return x, labels, np.maximum(x * (2 * labels - 1)[:, None], 0)
+
+
+@dataclass(frozen=True)
+class LinearModels:
+    """Linear models that agree in part: where shape, image and model parts of a removal score are known.
+
+    y = ±1 with equal odds, x = y·signal + N(0, 1); model z answers class 1 if weights_z · x > 0. Its map is the
+    contribution of each feature to its answer, ±weights_z ⊙ x.
+
+    Attributes:
+        signal: float64 `[F]`.
+        weights: float64 `[Z, F]`, one row per model.
+
+    Example:
+        >>> world = LinearModels.sharing(0.5)
+        >>> world.weights.shape
+        (2, 24)
+    """
+
+    signal: Floats
+    weights: Floats
+
+    @classmethod
+    def sharing(cls, shared: float, features: int = 24, models: int = 2, seed: int = 0) -> LinearModels:
+        """Models whose weights are the optimal ones times exp(√(1 - shared)·N(0, 1)): equal for shared = 1."""
+        if not 0 <= shared <= 1:
+            raise ValueError(f"shared must be in [0, 1], got {shared}")
+        rng = np.random.default_rng(seed)
+        signal = 0.15 + 0.5 * rng.random(features)
+        return cls(signal, signal * np.exp(np.sqrt(1 - shared) * rng.standard_normal((models, features))))
+
+    def draw(self, count: int, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Samples float32 `[count, F]` and classes 0 or 1 `[count]`."""
+        return GaussianVotes(self.signal).draw(count, seed)
+
+    def maps(self, x: npt.NDArray[np.float32], z: int, noise: float = 0.0, seed: int = 0) -> npt.NDArray[np.float32]:
+        """Contributions `[N, F]` to the answer of model z, plus noise in units of their standard deviation."""
+        a = x * self.weights[z]
+        a *= np.where(a.sum(1, keepdims=True) > 0, 1, -1)
+        if noise:
+            a = a + noise * a.std() * np.random.default_rng(seed).standard_normal(a.shape)
+        return a.astype(np.float32)
+
+    def correct(
+        self, x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], z: int, codes: npt.NDArray[np.uint8], rates: int
+    ) -> Bools:
+        """Whether model z is right with the features of rank codes `[N, F]` at 0, at each rate: bool `[rates, N]`."""
+        answers = [(np.where(codes <= j, 0, x) @ self.weights[z] > 0) == (y == 1) for j in range(rates)]
+        return np.stack(answers)
+
+    def model(self, z: int) -> Any:
+        """Model z as an `nn.Linear` with two logits."""
+        return GaussianVotes(self.weights[z]).model()

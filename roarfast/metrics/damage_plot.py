@@ -1,0 +1,79 @@
+"""Figures of damage: stacked bars of its parts, and own accuracy against null accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from roarfast.metrics.damage_curve import EqualDamage
+    from roarfast.metrics.damage_parts import Parts
+
+COLOURS = {"shape": "#9e9e9e", "image": "#4c78a8", "model": "#f58518"}
+
+
+def plot_parts(parts: Parts, ax: Any = None) -> Any:
+    """Stacked bars per estimator, negative parts below the axis, with the interval of the model part.
+
+    Args:
+        parts: From `metrics.parts`.
+        ax: matplotlib axes; a new figure by default.
+
+    Returns:
+        The figure.
+    """
+    ax = _axes(ax, (1.2 + 0.62 * len(parts.rows), 3.6))
+    scale = 1.0 if parts.of == "bits" else 100.0
+    place = np.arange(len(parts.rows))
+    up, down = np.zeros(len(place)), np.zeros(len(place))
+    for name, colour in COLOURS.items():
+        height = np.array([getattr(row, name).value * scale for row in parts.rows.values()])
+        bottom = np.where(height >= 0, up, down)
+        ax.bar(place, height, 0.7, bottom, color=colour, label=name)
+        if name == "model":
+            estimates = [row.model for row in parts.rows.values()]
+            top = bottom + height
+            low = np.array([(e.value - e.low) * scale for e in estimates])
+            high = np.array([(e.high - e.value) * scale for e in estimates])
+            known = ~np.isnan(low)
+            ax.errorbar(
+                place[known], top[known], [low[known], high[known]], fmt="none", ecolor="black", lw=1, capsize=2
+            )
+        up, down = up + np.maximum(height, 0), down + np.minimum(height, 0)
+    ax.axhline(0, color="black", lw=0.8)
+    ax.set_xticks(place, list(parts.rows), rotation=40, ha="right")
+    ax.set_ylabel("bits lost" if parts.of == "bits" else f"{parts.of} lost (points)")
+    ax.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return ax.figure
+
+
+def plot_equal_damage(curves: Mapping[str, EqualDamage], ax: Any = None) -> Any:
+    """Own against null response, one line per estimator; on the diagonal a map knows nothing.
+
+    Args:
+        curves: From `metrics.equal_damage`, by estimator.
+        ax: matplotlib axes; a new figure by default.
+
+    Returns:
+        The figure.
+    """
+    ax = _axes(ax, (4.2, 4.0))
+    for name, curve in curves.items():
+        ax.plot(curve.null, curve.own, marker=".", lw=1.2, label=f"{name} ({curve.score.value:.3f})")
+    ends = [min(c.null[0] for c in curves.values()), max(c.high for c in curves.values())] if curves else [0, 1]
+    ax.plot(ends, ends, color="black", lw=0.8, ls=":")
+    ax.set_xlabel("with other images' masks")
+    ax.set_ylabel("with its own masks")
+    if curves:
+        ax.legend(frameon=False, fontsize="small")
+    return ax.figure
+
+
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").add_subplot()
