@@ -113,6 +113,9 @@ def use_host_backend(name: str) -> Iterator[None]:
         _host_backend = previous
 
 
+MAX_THREADS = 1024
+
+
 def set_num_threads(threads: int | None) -> None:
     """Sets how many CPU threads the kernels use; `None` goes back to the default.
 
@@ -120,8 +123,10 @@ def set_num_threads(threads: int | None) -> None:
     this process may run on. Results do not depend on it.
     """
     global _explicit_threads
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise ValueError(f"threads must be an int >= 1 or None, got {threads!r}")
+    if threads is not None and (
+        isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS
+    ):
+        raise ValueError(f"threads must be an int from 1 to {MAX_THREADS} or None, got {threads!r}")
     _explicit_threads = threads
 
 
@@ -130,8 +135,8 @@ def _threads_of_environment() -> int | None:
     value = os.environ.get("ROARFAST_NUM_THREADS")
     if not value:
         return None
-    if not value.isdigit() or int(value) < 1:
-        raise ValueError(f"ROARFAST_NUM_THREADS must be an integer >= 1, got {value!r}")
+    if not (value.isascii() and value.isdecimal()) or not 1 <= int(value) <= MAX_THREADS:
+        raise ValueError(f"ROARFAST_NUM_THREADS must be an integer from 1 to {MAX_THREADS}, got {value!r}")
     return int(value)
 
 

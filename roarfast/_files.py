@@ -11,6 +11,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -70,6 +73,26 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def create_memmap(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new `.npy` file of zeros as a writable memory map, with its disk space taken.
+
+    A sparse file would be mapped as well on a full disk, and the first write to a page without a block would then end
+    the process with SIGBUS.
+
+    Raises:
+        WriteError: The disk is full, …
+    """
+    try:
+        np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        with path.open("r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        raise _explained(error, path) from error
+    return np.lib.format.open_memmap(path, mode="r+")
 
 
 def publish_folder(partial: Path, final: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast._files import delete_own_folder, publish_folder, write_atomic
+from roarfast._files import create_memmap, delete_own_folder, publish_folder, write_atomic
 from roarfast.data.dataset import Array, DataError, Dataset, stats_from_sums
 from roarfast.data.decode import decode_image, map_parallel
 from roarfast.data.folders import Listing, list_folder
@@ -208,9 +208,7 @@ def _open_partial(partial: Path, plan: dict[str, Any], shape: tuple[int, ...]) -
         pass  # a damaged partial pack is started over
     delete_own_folder(partial, _OWN_FILES)
     partial.mkdir(parents=True)
-    made = tuple(
-        np.lib.format.open_memmap(partial / name, mode="w+", dtype=kind, shape=s) for name, kind, s in zip(names, kinds, shapes)
-    )  # fmt: skip
+    made = tuple(create_memmap(partial / name, kind, s) for name, kind, s in zip(names, kinds, shapes))
     write_atomic(plan_file, json.dumps(plan).encode())
     return made  # type: ignore[return-value]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast._files import delete_own_folder, publish_folder, read_json, write_json
+from roarfast._files import create_memmap, delete_own_folder, publish_folder, read_json, write_json
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, file_checksum
 from roarfast.explain.names import Name, parse
@@ -214,7 +214,7 @@ class MapWriter:
         identity = self.identity
         shapes = (tuple(identity["shape"]), (n,), (n, len(identity["postprocess"])))
         for name, shape, dtype in zip(_FILES, shapes, (identity["dtype"], "float32", "float64")):
-            np.lib.format.open_memmap(partial / name, mode="w+", dtype=np.dtype(dtype), shape=shape).flush()
+            create_memmap(partial / name, dtype, shape)
 
     def write(self, start: int, maps: npt.NDArray[np.float32], tv: npt.NDArray[np.float64]) -> None:
         """Puts a chunk on disk.

@@ -39,6 +39,11 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+MAX_RATES = 254
+MAX_TRIALS = 10_000
+MAX_SHAPES = 1_000_000  # 3 GB
+
+
 class DataConfig(_Section):
     """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
 
@@ -52,11 +57,11 @@ class DataConfig(_Section):
     test: str | None = None
     download: bool = False
     classes: tuple[str, ...] | None = Field(None, min_length=2)
-    image_size: int | None = Field(None, ge=1)
+    image_size: int | None = Field(None, ge=1, le=16384)
     layout: Literal["NHWC", "NCHW"] | None = None
-    train_size: int | None = Field(None, ge=1)
-    test_size: int | None = Field(None, ge=1)
-    seed: int = Field(0, ge=0)
+    train_size: int | None = Field(None, ge=1, lt=2**31)
+    test_size: int | None = Field(None, ge=1, lt=2**31)
+    seed: int = Field(0, ge=0, lt=2**63)
 
     @model_validator(mode="after")
     def _one_source(self) -> DataConfig:
@@ -64,6 +69,9 @@ class DataConfig(_Section):
             raise ValueError("train and test come together: give both, or neither")
         if self.path is not None and self.train is not None:
             raise ValueError("give path (which holds both splits), or train and test, not all three")
+        for size in (self.train_size, self.test_size):
+            if self.name == "shapes" and not self.has_files and size is not None and size > MAX_SHAPES:
+                raise ValueError(f"at most {MAX_SHAPES} shapes are generated, got {size}")
         return self
 
     @property
@@ -122,7 +130,7 @@ class GridConfig(_Section):
     postprocess: list[Postprocess] = Field(["plain"], min_length=1)
     drops: list[Drop] = Field(min_length=1)
     orders: list[Order] | None = Field(None, min_length=1)
-    trials: int | None = Field(None, ge=1)
+    trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
 
     @field_validator("protocols", "estimators", "postprocess", "drops", "orders")
     @classmethod
@@ -154,7 +162,7 @@ class RunConfig(_Section):
 
     device: str = "auto"
     workers: int | Literal["auto"] = "auto"
-    threads: int = Field(1, ge=1)
+    threads: int = Field(1, ge=1, le=1024)
     examples: int = Field(6, ge=0, le=64)
     keep_models: bool = False
     keep_codes: bool = False
@@ -164,6 +172,8 @@ class RunConfig(_Section):
     def _positive(cls, value: int | str) -> int | str:
         if isinstance(value, int) and value < 1:
             raise ValueError(f"must be 'auto' or at least 1, got {value}")
+        if isinstance(value, int) and value > 1024:
+            raise ValueError(f"must be 'auto' or at most 1024, got {value}")
         return value
 
 
@@ -180,7 +190,7 @@ class StudyConfig(_Section):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     seed: int = Field(0, ge=0, lt=2**31)
-    trials: int = Field(1, ge=1)
+    trials: int = Field(1, ge=1, le=MAX_TRIALS)
     data: DataConfig
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
@@ -188,6 +198,19 @@ class StudyConfig(_Section):
     removal: RemovalConfig = RemovalConfig()
     grid: list[GridConfig] = Field(min_length=1)
     run: RunConfig = RunConfig()
+
+    @model_validator(mode="after")
+    def _one_byte_per_rate(self) -> StudyConfig:
+        rates: dict[str, set[float]] = {}
+        for block in self.grid:
+            for estimator in block.estimators:
+                rates.setdefault(estimator, set()).update(block.drops)
+        for estimator, drops in rates.items():
+            if len(drops) > MAX_RATES:
+                raise ValueError(
+                    f"{estimator!r} has {len(drops)} drop rates, and at most {MAX_RATES} fit the byte that a pixel has"
+                )
+        return self
 
     def with_mask_only(self) -> StudyConfig:
         """The same study with a net trained on masks alone beside every `roar` cell: do the masks give the class away?"""
@@ -211,6 +234,8 @@ def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyC
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")], str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("", f"is no text in UTF-8: {error}")], str(path)) from None
     return parse_config(text, source=str(path), folder=path.resolve().parent, data_root=data_root)
 
 
@@ -222,6 +247,8 @@ def parse_config(
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem("", f"is not valid TOML: {error}")], source) from None
+    except RecursionError:
+        raise ConfigError([Problem("", "is not valid TOML for this purpose: nested too deeply")], source) from None
     if data_root is not None and isinstance(raw.get("data"), dict):
         raw["data"]["root"] = str(Path(data_root).resolve())
     _resolve_paths(raw, folder)

@@ -150,12 +150,13 @@ class ProcessPool:
     def _start(self, worker: int) -> None:
         threads = str(self._settings[worker]["threads"])
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
         }
         with open(self._log_folder / f"worker-{worker}.log", "ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "roarfast.study.worker", str(os.getpid())],
+                # -P: the working folder is no place for modules; somebody else's random.py may lie there.
+                [sys.executable, "-P", "-m", "roarfast.study.worker", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -181,6 +182,8 @@ class ProcessPool:
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         task = self._tasks.pop(worker, None)
         self._start(worker)
-        if task is not None:
+        if task is not None and code == -signal.SIGBUS:  # a page of a mapped file that the disk has no room for
+            yield Event(worker, "fatal", task, "disk full")
+        elif task is not None:
             log = self._log_folder / f"worker-{worker}.log"
             yield Event(worker, "died", task, f"the worker process died ({how}); its output is in {log}")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast._files import create_memmap
 
 _CHUNK_PIXELS = 1 << 22
 
@@ -82,7 +83,7 @@ def select(
     n, h, w = (int(extent) for extent in shape)
     per_drop = selection.baseline == "block"
     out_shape = (len(selection.drops), n, h, w) if per_drop else (n, h, w)
-    out = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=out_shape)
+    out = create_memmap(path, np.uint8, out_shape)
     removed = np.zeros(len(selection.drops))
     tv_mask = np.zeros(len(selection.drops))
     tv_map = np.zeros(len(selection.drops) if per_drop else 1)

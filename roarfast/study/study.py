@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ class Study:
         """Reads the data, and works out keys and tasks; runs nothing."""
         from roarfast.study import pipeline
 
+        if self.source is not None:
+            make_importable(self.source.resolve().parent)
         devices = pipeline.choose_devices(
             device or self.config.run.device, workers or self.config.run.workers, self.config
         )
@@ -177,6 +180,12 @@ class Study:
                 store.end_session(session, {"waiting": executor.outcome.waiting})
             self.results.to_csv(self.folder / "results.csv")
             return executor.outcome
+
+
+def make_importable(folder: Path) -> None:
+    """Lets `model.name = "my_file:function"` find a file beside the config: last on the path, so that it shadows nothing."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def shard_folder(folder: Path, index: int, count: int) -> Path:
