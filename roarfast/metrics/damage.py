@@ -1,0 +1,173 @@
+"""`parts`: shape, image and model parts of a removal score, for a model, images and maps of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from roarfast.metrics.bootstrap import Floats
+from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
+from roarfast.metrics.damage_parts import Parts, split, summarise
+from roarfast.metrics.engine import integers, make_codes, respond
+from roarfast.metrics.inputs import Inputs, read_inputs
+from roarfast.metrics.nulls import Null, null_maps
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.responses import Responses
+
+RESPONSES = ("accuracy", "probability", "bits")
+_INPUT_OPTIONS = ("layout", "mean", "std", "normalized")
+
+
+def parts(
+    model: Any,
+    images: Any,
+    maps: Any,
+    *,
+    other_maps: Any,
+    labels: Any,
+    drops: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
+    null: str | Null = "swap",
+    draws: int = 1,
+    of: str = "accuracy",
+    average: str = "mean",
+    perturbation: Perturbation | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    index: Any = None,
+    **options: Any,
+) -> Parts:
+    """What the damage of removing pixels is made of: shape, image, model (see `roarfast.metrics.damage_parts`).
+
+    Each null costs one imputation and one evaluation per rate; nothing is trained. Masks that are equal to the own ones
+    (of `sobel`, `rand`) are not evaluated again.
+
+    Args:
+        model: Returns logits; the model that is explained.
+        images: As for `respond`.
+        maps: Maps `[N, H, W]` of this model, or several by the estimator's name.
+        other_maps: Maps of the same images by other models (other seeds, other architectures, random weights: the
+            choice is part of the question): like `maps`, or a list of such for several models.
+        labels: True classes `[N]`.
+        drops: Ascending drop rates.
+        null: What keeps the shape and loses the image: a name in `roarfast.metrics.nulls.NULLS`.
+        draws: Draws of the null that are averaged.
+        of: `"accuracy"`, `"probability"` of the label, or `"bits"`: log2 of that probability.
+        average: `"mean"` over the rates, or `"area"` under the curve with both ends.
+        perturbation: Default ROAD's: most relevant first, linear imputation.
+        resamples: Of the images, for intervals.
+        level: Of the intervals.
+        seed: Of ties, noise, nulls and resamples.
+        index: Sample ids `[N]`.
+        **options: For `respond`: `mean`, `std`, `layout`, `batch_size`, `device`, `progress`.
+
+    Returns:
+        A table with one row per estimator; `.plot()` draws it.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> rng = np.random.default_rng(0)
+        >>> images, a, b = rng.integers(0, 256, (20, 8, 8, 3), np.uint8), rng.random((20, 8, 8)), rng.random((20, 8, 8))
+        >>> table = parts(net, images, {"rand": a}, other_maps={"rand": a}, labels=np.arange(20) % 4)
+        >>> table["rand"].model.value
+        0.0
+    """
+    if of not in RESPONSES:
+        raise ValueError(f"of must be one of {', '.join(RESPONSES)}, got {of!r}")
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
+    named = _by_name("maps", maps)
+    others = _others(other_maps, named)
+    how = perturbation or Perturbation()
+    inputs = images if isinstance(images, Inputs) else read_inputs(
+        images, **{k: v for k, v in options.items() if k in _INPUT_OPTIONS}
+    )  # fmt: skip
+    rest = {k: v for k, v in options.items() if k not in _INPUT_OPTIONS}
+    truth = integers("labels", labels, len(inputs))
+    ids = torch.arange(len(inputs)) if index is None else integers("index", index, len(inputs))
+
+    def answers(codes: torch.Tensor) -> Responses:
+        return respond(
+            model, inputs, codes=codes, drops=drops, labels=truth, perturbation=how, seed=seed, index=ids, **rest
+        )
+
+    splits, curves = {}, {}
+    for name, a in named.items():
+        codes = make_codes(inputs, a, drops, how, seed, ids)
+        own = answers(codes)
+        whole, empty = _ends(own, of)
+        moved = [answers(null_maps(codes, null, seed=seed + d, index=ids, labels=truth)) for d in range(draws)]
+        foreign = []
+        for b in others[name]:
+            other = make_codes(inputs, b, drops, how, seed, ids)
+            foreign.append(own if torch.equal(other, codes) else answers(other))
+        arms = {
+            "own": _values(own, of),
+            "shape_null": _mean([_values(r, of) for r in moved]),
+            "image_null": _mean([_values(r, of) for r in foreign]),
+        }
+        splits[name] = split(whole, **arms, rates=drops, empty=empty, average=average)
+        curves[name] = {"base": np.full(len(drops), whole.mean()), **{arm: v.mean(1) for arm, v in arms.items()}}
+    return summarise(
+        splits, rates=drops, of=of, average=average, resamples=resamples, level=level, seed=seed, curves=curves
+    )
+
+
+def equal_damages(
+    own: Mapping[str, Any], null: Mapping[str, Any], base: Any = None, **options: Any
+) -> dict[str, EqualDamage]:
+    """Equal damage of several estimators over the range of null accuracy that all of them reach.
+
+    Args:
+        own: `Responses`, or values `[R, N]`, by estimator.
+        null: The same for each one's null.
+        base: Values with nothing removed `[N]`, unless `Responses` are given.
+        **options: For `equal_damage`.
+    """
+    if own.keys() != null.keys():
+        raise ValueError(f"own and null must name the same estimators, got {sorted(own)} and {sorted(null)}")
+    low = common_low(null.values(), base, options.get("of", "accuracy"))
+    return {name: equal_damage(own[name], null[name], base, low=low, **options) for name in own}
+
+
+def _by_name(argument: str, maps: Any) -> dict[str, Any]:
+    named = dict(maps) if isinstance(maps, Mapping) else {"maps": maps}
+    if not named:
+        raise ValueError(f"{argument} must hold at least one estimator, got none")
+    return named
+
+
+def _others(given: Any, named: Mapping[str, Any]) -> dict[str, list[Any]]:
+    models = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not models:
+        raise ValueError("other_maps must hold the maps of at least one other model, got none")
+    result: dict[str, list[Any]] = {name: [] for name in named}
+    for one in models:
+        of_model = _by_name("other_maps", one)
+        for name in named:
+            if name not in of_model:
+                raise ValueError(f"other_maps must hold every estimator of maps, {name!r} is missing")
+            entry = of_model[name]
+            result[name] += list(entry) if isinstance(entry, (list, tuple)) else [entry]
+    return result
+
+
+def _values(responses: Responses, of: str) -> Floats:
+    return _bits(responses.probability) if of == "bits" else responses.values(of)
+
+
+def _ends(responses: Responses, of: str) -> tuple[Floats, Floats]:
+    if of == "bits":
+        return _bits(responses.whole.probability), _bits(responses.empty.probability)
+    return responses.ends(of)
+
+
+def _bits(probability: Any) -> Floats:
+    return np.asarray(np.log2(np.maximum(np.asarray(probability, np.float64), np.finfo(np.float32).tiny)))
+
+
+def _mean(arrays: list[Floats]) -> Floats:
+    return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, 0))
