@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 SIMD_LEVELS = ("v4", "v3", "base")  # best first; off x86-64 only "base" is built
@@ -56,24 +57,38 @@ def cpu() -> ModuleType:
 
 
 @cache
-def _cuda_or_none() -> ModuleType | None:
-    return _load("_cuda")
+def _cuda_or_reason() -> ModuleType | str:
+    """The CUDA kernels, or why there are none."""
+    try:
+        return importlib.import_module("roarfast._cuda")
+    except ModuleNotFoundError:
+        why = Path(__file__).with_name("_no_cuda_reason.txt")
+        text = why.read_text().strip() if why.exists() else ""
+        return f"not built: {text or 'no nvcc when it was built'}"
+    except ImportError as error:  # built, but for another Python, libstdc++ or system
+        return f"built, but it does not load: {error}"
 
 
 def cuda() -> ModuleType:
     """The CUDA kernels; an error that says what to do if this build has none."""
-    module = _cuda_or_none()
-    if module is None:
+    found = _cuda_or_reason()
+    if isinstance(found, str):
         raise BackendError(
-            "this build of roarfast has no CUDA kernels, but got a CUDA tensor. Rebuild where nvcc is on PATH "
+            f"roarfast has no CUDA kernels ({found}), but got a CUDA tensor. Rebuild where nvcc is on PATH or in CUDA_HOME "
             "(ROARFAST_CUDA=on pip install --no-cache-dir .), or move the tensor to the CPU."
         )
-    return module
+    return found
+
+
+def why_no_cuda() -> str:
+    """Why there are no CUDA kernels; empty if there are."""
+    found = _cuda_or_reason()
+    return found if isinstance(found, str) else ""
 
 
 def cuda_is_built() -> bool:
     """Whether this build has CUDA kernels (not: whether there is a device)."""
-    return _cuda_or_none() is not None
+    return not why_no_cuda()
 
 
 @cache

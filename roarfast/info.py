@@ -48,6 +48,8 @@ def gather() -> dict[str, Any]:
     cuda: dict[str, Any] = {"built": _backend.cuda_is_built(), "devices": _cuda_devices()}
     if cuda["built"]:
         cuda.update(_build_info(_backend.cuda()))
+    else:
+        cuda["reason"] = _backend.why_no_cuda()
     return {
         "version": __version__,
         "python": platform.python_version(),
@@ -69,9 +71,7 @@ def gather() -> dict[str, Any]:
 def render(info: dict[str, Any]) -> str:
     """The same for people."""
     cpu, cuda = info["cpu"], info["cuda"]
-    built = (
-        f"built for {cuda['architectures']} ({cuda['compiler']})" if cuda["built"] else "not built: CPU kernels only"
-    )
+    built = f"built for {cuda['architectures']} ({cuda['compiler']})" if cuda["built"] else cuda["reason"]
     present = [f"{name} {version}" for name, version in info["packages"].items() if version]
     missing = [name for name, version in info["packages"].items() if not version]
     threads_from = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,9 +115,10 @@ def test_info_render_names_missing_packages() -> None:
 
 
 def test_cuda_tensor_without_cuda_build_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_backend, "_cuda_or_none", lambda: None)
-    with pytest.raises(rf.BackendError, match="this build of roarfast has no CUDA kernels, but got a CUDA tensor"):
+    monkeypatch.setattr(_backend, "_cuda_or_reason", lambda: "not built: no nvcc")
+    with pytest.raises(rf.BackendError, match=r"no CUDA kernels \(not built: no nvcc\), but got a CUDA tensor"):
         _backend.cuda()
+    assert not _backend.cuda_is_built()
 
 
 def test_demo_writes_a_strip(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,3 +128,21 @@ def test_demo_writes_a_strip(tmp_path: object, capsys: pytest.CaptureFixture[str
     path = demo.run(f"{tmp_path}/demo", size=32, batch=2)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert "gaussian_filter" in capsys.readouterr().out
+
+
+def test_info_says_why_a_cuda_module_does_not_load(tmp_path: Path) -> None:
+    """A `_cuda` of another system must not break `roarfast info`; nor must a build without one be silent."""
+    package = Path(rf.__file__).parent
+    copy = tmp_path / "roarfast"
+    copy.mkdir()
+    for item in package.iterdir():
+        if not item.name.startswith(("_cuda.", "__pycache__")):
+            (copy / item.name).symlink_to(item)
+    (copy / "_backend.py").unlink()
+    (copy / "_backend.py").write_bytes((package / "_backend.py").read_bytes())
+    run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from roarfast import info; print(info.render(info.gather()))"
+    result = python(run)
+    assert "CUDA           not built: " in result.stdout, result.stderr
+    (copy / f"_cuda{importlib.machinery.EXTENSION_SUFFIXES[0]}").write_bytes(b"not a library")
+    result = python(run)
+    assert "CUDA           built, but it does not load: " in result.stdout, result.stderr
