@@ -23,6 +23,7 @@ from roarfast.train.checkpoint import load_checkpoint, save_checkpoint
 from roarfast.train.distributed import World, average_statistics, join_world, wrap
 from roarfast.train.evaluate import autocast_to, evaluate
 from roarfast.train.models import ModelFactory, build_model
+from roarfast.train.optimizers import make_optimizer
 from roarfast.train.progress import Silent, make_progress
 from roarfast.train.recipe import Recipe
 from roarfast.train.runtime import StopRequest, deterministic, resolve_precision
@@ -181,7 +182,7 @@ class _Training:
         self.model = model.to(self.device, memory_format=memory_format)  # type: ignore[call-overload]
         wrapped = wrap(self.model, world, self.device)
         self.forward: Any = torch.compile(wrapped) if recipe.compile else wrapped
-        self.optimizer = _sgd(self.model, recipe)
+        self.optimizer = make_optimizer(self.model, recipe)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
         evaluation = Transform(
             mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
@@ -384,13 +385,3 @@ class _Training:
         if state["cuda_rng"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_rng"], self.device)
         return self._step()
-
-
-def _sgd(model: nn.Module, recipe: Recipe) -> torch.optim.SGD:
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    decayed = [p for p in parameters if recipe.decay_norm or p.ndim > 1]
-    plain = [p for p in parameters if not (recipe.decay_norm or p.ndim > 1)]
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.SGD(
-        [g for g in groups if g["params"]], lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov, fused=True
-    )

@@ -4,6 +4,7 @@
 |---|---|---|
 | `convnet` | four conv-BN-ReLU blocks, pooling in the first three, global max pool | CPUs: 32x32 in seconds per epoch |
 | `resnet8` | one residual block per stage, widths 16, 32, 64 | small GPUs, quick checks with a residual net |
+| `resnet18-tiny` | eight residual blocks as in ResNet-18, widths 16, 32, 64, 128 | CPUs and small GPUs; the falsification of 002 |
 | `resnet18` | torchvision's, with the CIFAR stem (3x3 stride 1, no max pool) | CIFAR-10 and SVHN of the papers |
 | `resnet50` | torchvision's, unchanged | CUB-200, ImageNet |
 """
@@ -109,6 +110,33 @@ class ResNet8(nn.Module):
         return self.fc(self.pool(y).flatten(1))
 
 
+class TinyResNet18(nn.Module):
+    """A 3x3 stem and four stages of two residual blocks, widths w, 2w, 4w, 8w: eight blocks, as in ResNet-18."""
+
+    def __init__(self, num_classes: int, in_channels: int = 3, width: int = 16) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(in_channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        stages: list[nn.Module] = []
+        channels = width
+        for i in range(4):
+            wide = width << i
+            stages.append(
+                nn.Sequential(ResidualBlock(channels, wide, 1 if i == 0 else 2), ResidualBlock(wide, wide, 1))
+            )
+            channels = wide
+        self.layer1, self.layer2, self.layer3, self.layer4 = stages
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(channels, num_classes)
+        _init_convolutions(self)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Images `[B, C, H, W]` → logits `[B, num_classes]`."""
+        y = self.layer4(self.layer3(self.layer2(self.layer1(self.stem(x)))))
+        return self.fc(self.pool(y).flatten(1))
+
+
 def _init_convolutions(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
@@ -131,7 +159,13 @@ def _resnet50(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Modu
     return model
 
 
-MODELS: dict[str, ModelFactory] = {"convnet": ConvNet, "resnet8": ResNet8, "resnet18": _resnet18, "resnet50": _resnet50}
+MODELS: dict[str, ModelFactory] = {
+    "convnet": ConvNet,
+    "resnet8": ResNet8,
+    "resnet18-tiny": TinyResNet18,
+    "resnet18": _resnet18,
+    "resnet50": _resnet50,
+}
 
 
 def build_model(
@@ -147,7 +181,7 @@ def build_model(
     """Build a model with its initial weights.
 
     Args:
-        name_or_factory: `"convnet"`, `"resnet8"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
+        name_or_factory: `"convnet"`, `"resnet8"`, `"resnet18-tiny"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
             function. It is called with `num_classes`, `in_channels` (if it takes that) and `options`.
         num_classes: size of the last layer.
         in_channels: channels of the images.

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("cosine", "linear", "step", "constant")
 PRECISIONS = ("auto", "float32", "float16", "bfloat16")
 
@@ -36,9 +37,11 @@ class Recipe:
         epochs: passes over the training set.
         batch_size: samples per step, over all processes.
         lr: peak learning rate.
+        optimizer: `"sgd"`, `"adam"` or `"adamw"`.
+        betas: decay of the running means of Adam and AdamW.
         momentum: of SGD.
         nesterov: Nesterov's variant of momentum.
-        weight_decay: L2 penalty.
+        weight_decay: L2 penalty; decoupled from the gradient for `"adamw"`.
         decay_norm: whether it also applies to biases and normalisation weights (vectors), as in plain torch SGD.
         schedule: of the learning rate after warm-up, per step: `"cosine"` or `"linear"` down to `final_lr`, `"step"`
             (times `gamma` at each of `milestones`), `"constant"`.
@@ -90,9 +93,16 @@ class Recipe:
     compile: bool = False
     pretrained: bool = False
     eval_batch_size: int = 500
+    optimizer: str = "sgd"
+    betas: tuple[float, float] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
+        betas = tuple(self.betas) if isinstance(self.betas, (list, tuple)) else ()
+        both = len(betas) == 2 and all(_in(b, 0, 1) and b < 1 for b in betas)
+        _require("betas", self.betas, both, "two numbers in [0, 1)")
+        object.__setattr__(self, "betas", betas)
+        _require("optimizer", self.optimizer, self.optimizer in OPTIMIZERS, f"one of {', '.join(OPTIMIZERS)}")
         for name in ("epochs", "batch_size", "eval_batch_size"):
             _require(
                 name, getattr(self, name), _is_int(getattr(self, name)) and getattr(self, name) >= 1, "an int >= 1"
@@ -134,8 +144,14 @@ class Recipe:
         return self.final_lr + (self.lr - self.final_lr) * weight
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for configs, hashes and result files."""
-        return {**asdict(self), "milestones": list(self.milestones)}
+        """Plain values, for configs, hashes and result files.
+
+        Fields that came after the first stored runs are left out at their defaults, so that old hashes stay valid.
+        """
+        values = {**asdict(self), "milestones": list(self.milestones), "betas": list(self.betas)}
+        if self.optimizer == "sgd":
+            del values["optimizer"], values["betas"]
+        return values
 
 
 _CIFAR = Recipe(pad=4, random_crop=True, flip=True)
