@@ -34,7 +34,7 @@ $(BIN)/.packages: $(BIN)/.runtime requirements-dev.txt
 	$(PIP) -r requirements-dev.txt
 	touch $@
 
-$(BIN)/.installed: $(BIN)/.runtime setup.py CMakeLists.txt csrc/simt/CMakeLists.txt
+$(BIN)/.installed: $(BIN)/.runtime setup.py CMakeLists.txt tests/backends/simt/CMakeLists.txt
 	PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation --no-deps -e .
 	touch $@
 
@@ -49,7 +49,7 @@ test: build-simt $(BIN)/.packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-asan: build $(BIN)/.packages
-	PATH="$(abspath $(BIN)):$$PATH" bash tests/run_simt_asan.sh
+	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
 
 demo: build
 	$(BIN)/roarfast demo
@@ -63,13 +63,13 @@ bench-check: build $(BIN)/.packages
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $$(git ls-files 'csrc/*.h' 'csrc/*.cpp' 'csrc/*.cu')
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.h' '*.cpp' '*.cu')
 	$(BIN)/mypy
 
 format: $(BIN)/.packages
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $$(git ls-files 'csrc/*.h' 'csrc/*.cpp' 'csrc/*.cu')
+	$(BIN)/clang-format -i $$(git ls-files '*.h' '*.cpp' '*.cu')
 
 kernels: $(BIN)/.packages
 	$(BIN)/python tools/kernel_resources.py --fail-on-spill

@@ -121,7 +121,7 @@ def _our_noise(ids: torch.Tensor) -> Callable[[float, torch.Tensor], torch.Tenso
 def _check_memory(explainer: Explainer, x: torch.Tensor) -> None:
     """Peak memory of tensors against the stated bound: one gradient pass over a batch plus `plan.extra_bytes`."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from live_bytes import LiveBytes
+    from helpers.live_bytes import LiveBytes
 
     with LiveBytes() as one_pass:
         rows = x[:BATCH].clone().requires_grad_()

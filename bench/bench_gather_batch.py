@@ -120,7 +120,7 @@ def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = 
         copy_bytes=out.nbytes,
         rtol=1e-5,
         scaled={"torchvision, 2 workers": 1 / READ_AHEAD},
-        incomparable=tuple(others),  # other random numbers; tests/test_gather_batch.py compares with the same ones
+        incomparable=tuple(others),  # other random numbers; tests/ops/test_gather_batch.py compares with the same ones
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 // Masks of one random rectangle per image.
 #include <cstring>
 
-#include "common/parallel.h"
 #include "common/random_block.h"
 #include "common/status.h"
+#include "cpu/support/parallel.h"
 
 extern "C" rf_status rf_block_random(uint8_t* mask, int64_t n, int64_t h, int64_t w, double drop,
                                      uint64_t seed, const int64_t* index, rf_stream) {

@@ -1,6 +1,6 @@
 // Replaces the masked features of images.
-#include "common/parallel.h"
 #include "cpu/fill_image.h"
+#include "cpu/support/parallel.h"
 
 extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype,
                              int64_t n, int64_t c, int64_t p, int channels_last, int per_feature,

@@ -9,8 +9,8 @@
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
-#include "common/parallel.h"
 #include "cpu/rgb_rows.h"
+#include "cpu/support/parallel.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
 #include "cpu/gaussian_stream.h"
-#include "cpu/rows.h"
-#include "cpu/simd.h"
+#include "cpu/support/rows.h"
+#include "cpu/support/simd.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cpu/simd.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

@@ -4,10 +4,10 @@
 // its channels), or by system when there are few images; threads share large images.
 #include <algorithm>
 
-#include "common/parallel.h"
 #include "common/status.h"
 #include "cpu/impute_linear/direct.h"
 #include "cpu/impute_linear/worker.h"
+#include "cpu/support/parallel.h"
 
 namespace {
 

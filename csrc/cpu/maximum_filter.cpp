@@ -6,8 +6,8 @@
 // them cover the window.
 #include "common/filter_args.h"
 #include "common/max_window.h"
-#include "cpu/rows.h"
-#include "cpu/simd.h"
+#include "cpu/support/rows.h"
+#include "cpu/support/simd.h"
 
 namespace {
 

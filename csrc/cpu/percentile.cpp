@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/status.h"
-#include "cpu/row_removal.h"
+#include "cpu/selection/row_removal.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/parallel.h"
 #include "common/philox.h"
+#include "cpu/support/parallel.h"
 
 namespace {
 

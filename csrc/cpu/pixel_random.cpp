@@ -1,7 +1,7 @@
 // Uniform random maps: one Philox word per feature.
-#include "common/parallel.h"
-#include "cpu/philox_lanes.h"
-#include "cpu/row_removal.h"
+#include "cpu/selection/row_removal.h"
+#include "cpu/support/parallel.h"
+#include "cpu/support/philox_lanes.h"
 
 extern "C" rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed,
                                      const int64_t* index, rf_stream) {

@@ -1,7 +1,7 @@
 // Rank codes: the bounds of all rates from one selection, then the number of rates at which a value
 // stays.
 #include "common/status.h"
-#include "cpu/row_removal.h"
+#include "cpu/selection/row_removal.h"
 
 extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtype, int64_t n,
                                    int64_t f, const double* drops, int64_t ndrops, rf_rule rule,

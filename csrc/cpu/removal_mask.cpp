@@ -1,6 +1,6 @@
 // Removal masks at one drop rate: find the row's bound, compare, then settle ties by hash.
 #include "common/status.h"
-#include "cpu/row_removal.h"
+#include "cpu/selection/row_removal.h"
 
 extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dtype, int64_t n,
                                      int64_t f, double drop, rf_rule rule, rf_order order, int keep,

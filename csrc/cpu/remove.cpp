@@ -1,6 +1,6 @@
 // removal_mask and fill fused: the mask of one image lives in the thread's scratch only.
 #include "cpu/fill_image.h"
-#include "cpu/row_removal.h"
+#include "cpu/selection/row_removal.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // The fraction of features whose code says they are removed at rate j.
-#include "common/parallel.h"
 #include "common/status.h"
+#include "cpu/support/parallel.h"
 
 extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f,
                                          int64_t j, rf_stream) {

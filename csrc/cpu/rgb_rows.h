@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "cpu/simd.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

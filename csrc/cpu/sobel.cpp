@@ -2,7 +2,7 @@
 // cache; every pixel is read from memory once and written once. As in SciPy the derivative comes
 // first and its own border (with RF_CONSTANT: cval) is what the smoothing sees.
 #include "common/filter_args.h"
-#include "cpu/rows.h"
+#include "cpu/support/rows.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <immintrin.h>
 #endif
 
-#include "cpu/rows.h"
-#include "cpu/simd.h"
+#include "cpu/support/rows.h"
+#include "cpu/support/simd.h"
 
 namespace {
 

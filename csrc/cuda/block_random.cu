@@ -2,9 +2,9 @@
 // write the mask.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/random_block.h"
 #include "common/status.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 // mean: there one block takes it all. Reads image and mask (once per channel), writes the image.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "cuda/fill_image.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/fill.h"
+#include "cuda/support/launch.h"
 
 namespace rf {
 

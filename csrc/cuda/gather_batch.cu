@@ -5,7 +5,7 @@
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
-#include "common/launch.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

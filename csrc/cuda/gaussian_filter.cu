@@ -8,8 +8,8 @@
 //    between them in compute precision.
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
-#include "common/launch.h"
-#include "cuda/tiles.h"
+#include "cuda/support/launch.h"
+#include "cuda/support/tiles.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 // early is uniform over the block.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/philox.h"
 #include "cuda/impute_linear/cg.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // What is not an op: last error, build information. Thread counts mean nothing on a GPU.
 #include <string>
 
-#include "common/launch.h"
 #include "common/status.h"
+#include "cuda/support/launch.h"
 
 #ifndef RF_CUDA_ARCHS
 #define RF_CUDA_ARCHS "host"

@@ -6,9 +6,9 @@
 //  - through the workspace for larger sizes: one van Herk / Gil-Werman kernel per axis, three
 //  maxima per pixel.
 #include "common/filter_args.h"
-#include "common/launch.h"
 #include "common/max_window.h"
-#include "cuda/tiles.h"
+#include "cuda/support/launch.h"
+#include "cuda/support/tiles.h"
 
 namespace {
 

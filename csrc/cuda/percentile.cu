@@ -2,9 +2,9 @@
 // j interpolates q j.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/status.h"
-#include "cuda/row_removal.h"
+#include "cuda/selection/row_removal.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

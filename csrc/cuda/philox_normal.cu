@@ -3,9 +3,9 @@
 // one sample id, writes four floats.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/philox.h"
 #include "common/philox_normal.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 // only.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/philox.h"
 #include "common/status.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 // digit (from the L2 cache after the first time) and once more to write the mask.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/status.h"
-#include "cuda/row_removal.h"
+#include "cuda/selection/row_removal.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

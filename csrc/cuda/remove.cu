@@ -2,9 +2,9 @@
 // map, then fill while comparing. Reads the map once per digit and once per channel.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "cuda/fill_image.h"
-#include "cuda/row_removal.h"
+#include "cuda/selection/row_removal.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/launch.h"
 #include "common/status.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

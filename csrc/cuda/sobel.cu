@@ -1,7 +1,7 @@
 // Sobel on CUDA: one fused kernel.
 #include "common/filter_args.h"
-#include "common/launch.h"
-#include "cuda/tiles.h"
+#include "cuda/support/launch.h"
+#include "cuda/support/tiles.h"
 
 namespace {
 

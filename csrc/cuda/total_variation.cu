@@ -3,8 +3,8 @@
 // common/total_variation.h.
 #include <algorithm>
 
-#include "common/launch.h"
 #include "common/total_variation.h"
+#include "cuda/support/launch.h"
 
 namespace {
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 import roarfast as rf
+from roarfast import _philox as philox
 from roarfast.explain.options import Options
-from roarfast.reference import philox
 
 # Far from the blocks that roarfast.block_random draws from in the same domain.
 _BLOCK_CENTRES = 1 << 40

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast import _philox as philox
 from roarfast.ops._arrays import ArrayT
-from roarfast.reference import philox
 
 Ids = npt.NDArray[np.int64]
 

@@ -8,7 +8,6 @@ from roarfast.ops.block_random import block_random
 from roarfast.ops.fill import blur_fill, fill, noise_fill
 from roarfast.ops.gather_batch import gather_batch
 from roarfast.ops.gaussian_filter import gaussian_filter
-from roarfast.ops.impute_dataset import impute_dataset
 from roarfast.ops.impute_linear import ImputeInfo, impute_linear
 from roarfast.ops.maximum_filter import maximum_filter
 from roarfast.ops.percentile import percentile
@@ -29,7 +28,6 @@ __all__ = [
     "fill",
     "gather_batch",
     "gaussian_filter",
-    "impute_dataset",
     "impute_linear",
     "maximum_filter",
     "noise_fill",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def _side(length: float, longest: int) -> int:

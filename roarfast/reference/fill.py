@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 _LANES = 256
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def placement(seed: int, epoch: int, sample: int, range_y: int, range_x: int) -> tuple[int, int, bool]:

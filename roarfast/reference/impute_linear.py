@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 ROAD_WEIGHTS = np.array([[1, 2, 1], [2, 0, 2], [1, 2, 1]]) / 12
 _NEIGHBOURS = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0, 0)]

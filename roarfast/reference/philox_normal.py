@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def philox_normal(

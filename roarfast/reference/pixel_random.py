@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.reference import philox
+from roarfast import _philox as philox
 
 
 def exact_count(drop: float, f: int) -> int:

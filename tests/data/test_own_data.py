@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from study_helpers import TINY
+from helpers.study_helpers import TINY
 
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import count_common, split_warnings

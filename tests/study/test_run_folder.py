@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from study_helpers import TINY, write_tiny
+from helpers.study_helpers import TINY, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_helpers import TINY, write_tiny
+from helpers.study_helpers import TINY, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")

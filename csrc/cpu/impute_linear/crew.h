@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/parallel.h"
+#include "cpu/support/parallel.h"
 
 namespace rf {
 namespace impute {

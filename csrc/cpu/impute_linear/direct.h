@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cpu/impute_linear/image_io.h"
-#include "cpu/simd.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 namespace impute {

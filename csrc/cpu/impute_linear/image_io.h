@@ -8,7 +8,7 @@
 
 #include "cpu/impute_linear/grid.h"
 #include "cpu/impute_linear/pixel_rows.h"
-#include "cpu/philox_rows.h"
+#include "cpu/support/philox_rows.h"
 
 namespace rf {
 namespace impute {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/impute_plan.h"
+#include "cuda/support/launch.h"
 
 namespace rf {
 namespace impute {

@@ -1,0 +1,75 @@
+// From vectors of 32-bit numbers to bytes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "cpu/support/simd.h"
+
+namespace rf {
+
+typedef int32_t Ints __attribute__((vector_size(32)));
+
+// out[0..32): the numbers of four vectors, clipped to [0, 255].
+__attribute__((always_inline)) inline void pack_bytes(const Ints* v, uint8_t* out) {
+#ifdef __AVX2__
+  const auto bits = [](Ints a) { return reinterpret_cast<__m256i>(a); };
+  // Packing works within the halves of vectors, which leaves groups of four out of order.
+  const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(bits(v[0]), bits(v[1])),
+                                             _mm256_packs_epi32(bits(v[2]), bits(v[3])));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permutevar8x32_epi32(packed, order));
+#else
+  for (int i = 0; i < 32; ++i) {
+    const int32_t lane = v[i / 8][i % 8];
+    out[i] = static_cast<uint8_t>(lane < 0 ? 0 : lane > 255 ? 255 : lane);
+  }
+#endif
+}
+
+// The vector of V that one register holds: GCC computes with wider ones number by number.
+template <typename V>
+struct Register {
+#ifdef __AVX2__
+  static constexpr int kBytes = 32;
+#else
+  static constexpr int kBytes = 16;
+#endif
+  typedef V type __attribute__((vector_size(kBytes)));
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(V));
+};
+
+// How many lanes of a mask are true.
+template <typename Mask>
+__attribute__((always_inline)) inline int count_true(Mask mask) {
+#ifdef __AVX2__
+  const __m256i bytes = reinterpret_cast<__m256i>(mask);
+  return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(bytes))) /
+         static_cast<int>(sizeof(mask[0]));
+#else
+  int count = 0;
+  for (size_t lane = 0; lane < sizeof(mask) / sizeof(mask[0]); ++lane) count += mask[lane] != 0;
+  return count;
+#endif
+}
+
+// out[0..32) from x[0..32): number(vector) gives one number in [0, 255] for each value.
+template <typename V, typename Number>
+__attribute__((always_inline)) inline void map_to_bytes(const V* x, uint8_t* out,
+                                                        const Number& number) {
+  using Values = typename Register<V>::type;
+  constexpr int kLanes = Register<V>::kLanes;
+  typedef int32_t Part __attribute__((vector_size(4 * kLanes)));
+  Ints numbers[4];
+  for (int k = 0; k < 32 / kLanes; ++k) {
+    const Part part = __builtin_convertvector(number(load_as<Values>(x + k * kLanes)), Part);
+    std::memcpy(reinterpret_cast<unsigned char*>(numbers) + k * sizeof(Part), &part, sizeof(Part));
+  }
+  pack_bytes(numbers, out);
+}
+
+}  // namespace rf

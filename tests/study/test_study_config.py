@@ -1,0 +1,120 @@
+"""Config files: what is accepted, and that every mistake is named, at once, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.study_helpers import TINY
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from roarfast.study.cells import grid_cells
+from roarfast.study.config import load_config, parse_config
+from roarfast.study.errors import ConfigError
+from roarfast.study.presets import PRESETS
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_valid(name: str) -> None:
+    config = parse_config(PRESETS[name])
+    assert config.name == name
+    assert grid_cells(config)
+
+
+def test_paper_presets_carry_the_settings_of_the_paper() -> None:
+    config = parse_config(PRESETS["paper-cifar10"])
+    assert config.trials == 5
+    assert config.removal.rule == "percentile"
+    estimators = {e for block in config.grid for e in block.estimators}
+    assert estimators >= {"grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2", "rand", "block"}
+    assert {k for block in config.grid for k in block.postprocess} == {"plain", "max(3)", "gaussian(1)"}
+    assert {d for block in config.grid for d in block.drops} == {0.1, 0.3, 0.5}
+
+
+def test_names_get_their_canonical_spelling() -> None:
+    config = parse_config(TINY.replace('"grad^2"', '"Grad²"').replace('"max(3)"', '"max"'))
+    assert config.grid[0].estimators[0] == "grad^2"
+    assert config.grid[0].postprocess == ["plain", "max(3)"]
+
+
+def test_all_problems_are_reported_at_once_with_path_line_and_nearest_name() -> None:
+    text = TINY
+    text = (
+        text.replace("trials = 1", "trails = 1")
+        .replace("epochs = 2", "epoch = 2")
+        .replace("drops = [0.3, 0.5]", "drops = [30, 0.5]")
+    )
+    text = text.replace('protocols = ["roar", "road"]', 'protocols = ["roar", "raod"]').replace('"sg-sq"', '"sg-sqq"')
+    text = text.replace("train_size = 60", 'train_size = "many"')
+    found = problems(text)
+    assert len(found) == 6
+    expected = [
+        ("trails (line 2)", "did you mean 'trials'?"),
+        ("data.train_size (line 5)", "valid integer"),
+        ("train.epoch (line 12)", "did you mean 'epochs'?"),
+        ("grid.0.protocols.1 (line 17)", "did you mean 'road'?"),
+        ("grid.0.estimators.1 (line 18)", "did you mean 'sg-sq'?"),
+        ("grid.0.drops.0 (line 20)", "30 % is 0.3"),
+    ]
+    for where, what in expected:
+        assert any(line.startswith(where) and what in line for line in found), (where, what, found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "what"),
+    [
+        ('name = "shapes"', 'name = "shape"', "data.name", "did you mean 'shapes'?"),
+        ('name = "convnet"', 'name = "convnett"', "model.name", "did you mean 'convnet'?"),
+        ('recipe = "quick"', 'recipe = "quik"', "train.recipe", "did you mean 'quick'?"),
+        ("epochs = 2", "epochs = 0", "train.epochs", "must be an int >= 1, got 0"),
+        ("ig_steps = 2", "ig_stepz = 2", "explain.options.ig_stepz", "did you mean 'ig_steps'?"),
+        ("ig_steps = 2", "ig_steps = 0", "explain.options.ig_steps", "at least 1"),
+        ('"max(3)"', '"maximum(3)"', "grid.0.postprocess.1", "there is no post-processing"),
+        ("drops = [0.3, 0.5]", "drops = [0.3, 0.3]", "grid.0.drops", "0.3 is there twice"),
+        ("drops = [0.3, 0.5]", "drops = [0.0]", "grid.0.drops.0", "above 0"),
+        ("drops = [0.3, 0.5]", "", "grid.0.drops", "is missing"),
+        ("drops = [0.3, 0.5]", "drops = []", "grid.0.drops", "at least 1 item"),
+        ('name = "tiny"', 'name = "a/b"', "name", "letters, digits"),
+        ("examples = 2", "workers = 0", "run.workers", "at least 1"),
+        ('name = "shapes"', 'name = "shapes"\ntrain = "a.npz"', "data", "train and test come together"),
+        ("examples = 2", 'devise = "cpu"', "run.devise", "did you mean 'device'?"),
+        ("trials = 1", "trials = 1\nsead = 3", "sead", "did you mean 'seed'?"),
+    ],
+)
+def test_mistakes(old: str, new: str, where: str, what: str) -> None:
+    assert old in TINY
+    found = problems(TINY.replace(old, new))
+    assert any(line.startswith(where) and what in line for line in found), found
+
+
+def test_a_block_without_cells_is_an_error() -> None:
+    text = TINY.replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]').replace('["plain", "max(3)"]', '["max(3)"]')
+    assert "no cells" in problems(text)[0]
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file"):
+        load_config(tmp_path / "missing.toml")
+    (tmp_path / "bad.toml").write_text("name = \n")
+    with pytest.raises(ConfigError, match=r"not valid TOML.*line 1"):
+        load_config(tmp_path / "bad.toml")
+
+
+def test_data_paths_are_relative_to_the_config_and_the_root_can_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TINY.replace('name = "shapes"', 'name = "mine"\ntrain = "a.npz"\ntest = "b.npz"\nroot = "sub"'))
+    assert load_config(path).data.root == str(tmp_path / "sub")
+    assert load_config(path, data_root=tmp_path / "other").data.root == str(tmp_path / "other")
+
+
+def test_mask_only_is_added_beside_roar() -> None:
+    config = parse_config(TINY).with_mask_only()
+    assert config.grid[0].protocols == ["roar", "road", "mask-only"]
