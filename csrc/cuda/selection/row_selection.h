@@ -73,8 +73,9 @@ __device__ bool agrees(U value, U prefix, int shift, int bits) {
   return shift + 8 >= bits || (value >> (shift + 8)) == (prefix >> (shift + 8));
 }
 
-// Counts the digits of the features that belong to groups [first, last).
-template <typename T, int kRanks, int kGroups>
+// Counts the digits of the features that belong to groups [first, last). Value digits and those of
+// ties are two instances: in one loop, nvcc draws the tie's random number for every feature.
+template <bool kValueDigits, typename T, int kRanks, int kGroups>
 __device__ void count_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, int64_t f,
                              DigitLevel level, int first, int last, uint64_t seed, int64_t sample) {
   for (int64_t base = 0; base < f; base += kSelectThreads) {
@@ -85,21 +86,21 @@ __device__ void count_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, 
     bool hashed = false;
     for (int g = first; g < last && bin < 0 && i < f; ++g) {
       const int leader = s.leader[g];
-      if (level.segment == 0) {
+      if constexpr (kValueDigits) {
         if (!agrees(key, s.key[leader], level.shift, KeyOf<T>::kBits)) continue;
         bin = (g - first) * kBins + static_cast<int>((key >> level.shift) & 255);
-        continue;
-      }
-      if (key != s.key[leader]) continue;
-      if (!hashed) hash = philox_word(seed, sample, i, kDomainTieBreak);
-      hashed = true;
-      if (level.segment == 1) {
-        if (agrees(hash, s.hash[leader], level.shift, 32)) {
-          bin = (g - first) * kBins + static_cast<int>((hash >> level.shift) & 255);
+      } else {
+        if (key != s.key[leader]) continue;
+        if (!hashed) hash = philox_word(seed, sample, i, kDomainTieBreak);
+        hashed = true;
+        if (level.segment == 1) {
+          if (agrees(hash, s.hash[leader], level.shift, 32)) {
+            bin = (g - first) * kBins + static_cast<int>((hash >> level.shift) & 255);
+          }
+        } else if (hash == s.hash[leader] &&
+                   agrees(static_cast<uint32_t>(i), s.feature[leader], level.shift, 32)) {
+          bin = (g - first) * kBins + static_cast<int>((i >> level.shift) & 255);
         }
-      } else if (hash == s.hash[leader] &&
-                 agrees(static_cast<uint32_t>(i), s.feature[leader], level.shift, 32)) {
-        bin = (g - first) * kBins + static_cast<int>((i >> level.shift) & 255);
       }
     }
     // Leading digits of floats are often the same for a whole warp: one addition then does for all.
@@ -174,7 +175,10 @@ __device__ bool select_row(RowSelection<T, kRanks, kGroups>& s, const T* row, in
       for (int b = threadIdx.x; b < (last - first) * kBins; b += kSelectThreads)
         s.histogram[b / kBins][b % kBins] = 0;
       __syncthreads();
-      count_digits(s, row, f, level, first, last, seed, sample);
+      if (level.segment == 0)
+        count_digits<true>(s, row, f, level, first, last, seed, sample);
+      else
+        count_digits<false>(s, row, f, level, first, last, seed, sample);
       __syncthreads();
       for (int r = threadIdx.x / kWarp; r < s.count; r += kSelectThreads / kWarp) {
         const int g = s.group[r];
