@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import roarfast as rf
 from roarfast.explain.names import check_custom
+from roarfast.explain.steps import KINDS, apply
 from roarfast.ops._arrays import ArrayT
 
-GRAMMAR = """\
-chain := step | step "|" chain              applied from left to right
-step  := "plain"                            leaves the map alone
-       | "max(" size ")"                    maximum filter; max is max(3)
-       | "gaussian(" sigma ")"              Gaussian filter; gaussian is gaussian(1)
-       | a name given to a user's function
-size, sigma: one number, or "rows,columns"
-examples: plain  max(3)  gaussian(1)  gaussian(1)|max(3)  max(3,5)"""
+
+def _grammar() -> str:
+    lines = [
+        'chain := step | step "|" chain              applied from left to right',
+        'step  := "plain"                            leaves the map alone',
+    ]
+    lines += [f"       | {kind.form:<34} {kind.meaning}" for kind in KINDS.values()]
+    lines += [
+        "       | a name given to a user's function",
+        'size, sigma: one number, or "rows,columns"',
+        "examples: plain  max(3)  gaussian(1)  gaussian(1)|max(3)  max(3,5)  positive|power(0.5)",
+    ]
+    return "\n".join(lines)
+
+
+GRAMMAR = _grammar()
 
 PAPER = ("plain", "max(3)", "gaussian(1)")
 """The post-processings of the seed paper."""
 
 _STEP = re.compile(r"(?P<kind>[a-z][a-z0-9_-]*)(\((?P<numbers>[^()]*)\))?")
-_DEFAULTS = {"max": (3.0,), "gaussian": (1.0,)}
 
 
 @dataclass(frozen=True)
@@ -39,17 +47,14 @@ class Step:
     def __str__(self) -> str:
         return f"{self.kind}({','.join(map(_format, self.numbers))})" if self.numbers else self.kind
 
-    def __call__(self, a: ArrayT) -> ArrayT:
-        """The step applied to maps `[..., H, W]`."""
-        if self.function is not None:
-            result = self.function(a)
-            if getattr(result, "shape", None) != a.shape:
-                raise ValueError(f"post-processing {self.kind!r} must keep the shape {tuple(a.shape)} of the maps")
-            return result  # type: ignore[no-any-return]
-        rows, columns = self.numbers[0], self.numbers[-1]
-        if self.kind == "max":
-            return rf.maximum_filter(a, size=(int(rows), int(columns)))
-        return rf.gaussian_filter(a, sigma=(rows, columns))
+    def __call__(self, a: ArrayT, *, seed: int = 0, index: Any = None) -> ArrayT:
+        """The step applied to maps `[..., H, W]`; the random ones are keyed by (seed, sample id)."""
+        if self.function is None:
+            return apply(KINDS[self.kind], a, self.numbers, seed, index)  # type: ignore[no-any-return]
+        result = self.function(a)
+        if getattr(result, "shape", None) != a.shape:
+            raise ValueError(f"post-processing {self.kind!r} must keep the shape {tuple(a.shape)} of the maps")
+        return result  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -94,15 +99,26 @@ class PostProcess:
         """The chain in letters, digits, `-`, `_`, `.` and `+` only."""
         return str(self).replace("|", "+").replace("(", "-").replace(",", "x").replace(")", "")
 
-    def __call__(self, a: ArrayT) -> ArrayT:
-        """Maps `[..., H, W]`, NumPy or torch, to maps of the same shape; the input is not modified."""
-        for step in self.steps:
-            a = step(a)
+    def __call__(self, a: ArrayT, *, seed: int = 0, index: Any = None) -> ArrayT:
+        """Maps `[..., H, W]`, NumPy or torch, to maps of the same shape; the input is not modified.
+
+        Args:
+            a: The maps.
+            seed: Of random steps; each step of a chain draws from its own stream.
+            index: Sample ids, one per map, for random steps (`is_random`).
+        """
+        for position, step in enumerate(self.steps):
+            a = step(a, seed=seed + position, index=index)
         return a
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a step draws random numbers, so that sample ids must be given."""
+        return any(step.function is None and KINDS[step.kind].random for step in self.steps)
 
 
 def _check_name(name: str) -> str:
-    if name == "plain" or name in _DEFAULTS:
+    if name == "plain" or name in KINDS:
         raise ValueError(f"{name!r} is a built-in post-processing; give yours another name")
     return check_custom(name)
 
@@ -116,21 +132,26 @@ def _parse_step(part: str, text: str, custom: Mapping[str, Callable[[Any], Any]]
         if numbers is not None:
             raise _error(text, f"{kind!r} takes no numbers")
         return Step(kind, (), custom.get(kind))
-    if kind not in _DEFAULTS:
-        raise _error(text, f"there is no post-processing {kind!r}")
+    if kind not in KINDS:
+        close = difflib.get_close_matches(kind, [*KINDS, *custom, "plain"], n=1)
+        raise _error(
+            text, f"there is no post-processing {kind!r}" + (f" (did you mean {close[0]!r}?)" if close else "")
+        )
+    known = KINDS[kind]
+    if numbers is None and known.default is None:
+        raise _error(text, f"{kind!r} needs its numbers, as in {known.form}")
     if numbers is None:
-        return Step(kind, _DEFAULTS[kind])
+        return Step(kind, known.default or ())
     try:
         values = tuple(float(number) for number in numbers.split(","))
     except ValueError:
-        raise _error(text, f"{numbers!r} is not one number or two") from None
-    if len(values) > 2 or not all(math.isfinite(v) for v in values):
-        raise _error(text, f"{numbers!r} is not one number or two")
-    if kind == "max" and not all(v >= 1 and v == int(v) for v in values):
-        raise _error(text, f"the size of a maximum filter is an integer >= 1, got {numbers}")
-    if kind == "gaussian" and not all(v >= 0 for v in values):
-        raise _error(text, f"sigma is >= 0, got {numbers}")
-    return Step(kind, values[:1] if values[0] == values[-1] else values)
+        raise _error(text, f"{numbers!r} is not a list of numbers") from None
+    if not all(math.isfinite(v) for v in values):
+        raise _error(text, f"{numbers!r} is not a list of finite numbers")
+    if wrong := known.wrong(values):
+        raise _error(text, f"{wrong}, got {numbers}")
+    pair = known.native and len(values) == 2 and values[0] == values[1]  # max(3,3) is max(3)
+    return Step(kind, values[:1] if pair else values)
 
 
 def _format(value: float) -> str:
