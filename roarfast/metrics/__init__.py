@@ -9,45 +9,94 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roarfast.metrics.baselines import baseline_map, spearman
     from roarfast.metrics.damage import equal_damages, parts
     from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage, excess
     from roarfast.metrics.damage_parts import Parts
+    from roarfast.metrics.distances import hausdorff, introduce, remove, separation
     from roarfast.metrics.engine import make_codes, respond
+    from roarfast.metrics.evaluation import evaluate
     from roarfast.metrics.inputs import Inputs, read_inputs
     from roarfast.metrics.nulls import NULLS, Null, null_maps
     from roarfast.metrics.perturbation import Perturbation
+    from roarfast.metrics.problem import Problem
+    from roarfast.metrics.record import Line, Outcome, Score, get_score, register, score_names
+    from roarfast.metrics.resampling import holm, interval
     from roarfast.metrics.responses import Responses, ResponsesCorrupt
+    from roarfast.metrics.results import Comparison, Curve, Result, Scores, compare
+    from roarfast.metrics.sanity import Randomization, parameter_randomization
+    from roarfast.metrics.scores.reference_flipping import dice, expected_dice, reference_map
+    from roarfast.metrics.scores.soundness import Convention, Soundness, soundness_of
 
 _HOMES = {
+    "baselines": ("baseline_map", "spearman"),
     "damage": ("equal_damages", "parts"),
     "damage_curve": ("EqualDamage", "common_low", "equal_damage", "excess"),
     "damage_parts": ("Parts",),
-    "nulls": ("NULLS", "Null", "null_maps"),
-    "inputs": ("Inputs", "read_inputs"),
-    "perturbation": ("Perturbation",),
+    "distances": ("hausdorff", "introduce", "remove", "separation"),
     "engine": ("make_codes", "respond"),
+    "evaluation": ("evaluate",),
+    "inputs": ("Inputs", "read_inputs"),
+    "nulls": ("NULLS", "Null", "null_maps"),
+    "perturbation": ("Perturbation",),
+    "problem": ("Problem",),
+    "record": ("Line", "Outcome", "Score", "get_score", "register", "score_names"),
+    "resampling": ("holm", "interval"),
     "responses": ("Responses", "ResponsesCorrupt"),
+    "results": ("Comparison", "Curve", "Result", "Scores", "compare"),
+    "sanity": ("Randomization", "parameter_randomization"),
+    "scores.reference_flipping": ("dice", "expected_dice", "reference_map"),
+    "scores.soundness": ("Convention", "Soundness", "soundness_of"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Comparison",
+    "Convention",
+    "Curve",
     "EqualDamage",
     "Inputs",
+    "Line",
     "NULLS",
     "Null",
+    "Outcome",
     "Parts",
     "Perturbation",
+    "Problem",
+    "Randomization",
     "Responses",
     "ResponsesCorrupt",
+    "Result",
+    "Score",
+    "Scores",
+    "Soundness",
+    "baseline_map",
     "common_low",
+    "compare",
+    "dice",
     "equal_damage",
     "equal_damages",
+    "evaluate",
     "excess",
+    "expected_dice",
+    "get_score",
+    "hausdorff",
+    "holm",
+    "interval",
+    "introduce",
     "make_codes",
     "null_maps",
+    "parameter_randomization",
     "parts",
     "read_inputs",
+    "reference_map",
+    "register",
+    "remove",
     "respond",
+    "score_names",
+    "separation",
+    "soundness_of",
+    "spearman",
 ]
 
 

@@ -136,7 +136,19 @@ def make_codes(
     """Rank codes uint8 `[N, H, W]` of maps `[N, H, W]`, `[N, T]` or `[N, F]`, on the host."""
     a = maps if isinstance(maps, Tensor) else torch.from_numpy(np.ascontiguousarray(maps))
     a = map_tensor(inputs, a)
+    if how.rule == "value":
+        return value_codes(a, rates, how.order)
     return rf.rank_codes(a, rates, rule=how.rule, order=how.order, seed=seed, index=index)
+
+
+def value_codes(a: Tensor, rates: Sequence[float], order: str) -> Tensor:
+    """Rank codes by thresholds of each map's maximum."""
+    top = a.flatten(1).amax(1) if a.numel() else a.flatten(1).sum(1)
+    codes = torch.zeros(a.shape, dtype=torch.uint8)
+    for rate in rates:
+        limit = (top * ((1 - rate) if order == "morf" else rate)).reshape(-1, 1, 1)
+        codes += ~(a > limit) if order == "morf" else ~(a < limit)
+    return codes
 
 
 def map_tensor(inputs: Inputs, a: Tensor, name: str = "maps") -> Tensor:

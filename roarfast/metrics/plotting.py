@@ -1,0 +1,37 @@
+"""Figures of scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roarfast.metrics.results import Scores
+
+
+def plot_scores(scores: Scores) -> Any:
+    """One panel per score: curves with bands where it has one, else values with intervals."""
+    from matplotlib.figure import Figure
+
+    count = max(len(scores), 1)
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.2 * rows), layout="constrained")
+    for i, (name, by_map) in enumerate(scores.items()):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        axes.set_title(
+            f"{name} ({first.better} is better)" if (first := next(iter(by_map.values()))).better != "neither" else name
+        )
+        for j, result in enumerate(by_map.values()):
+            color = f"C{j % 10}"
+            if not result.curves:
+                reach = [[max(result.value - result.low, 0)], [max(result.high - result.value, 0)]]
+                axes.errorbar([j], [result.value], yerr=reach, fmt="o", color=color, label=result.map, capsize=3)
+                continue
+            for style, (key, curve) in zip(("-", "--", ":"), result.curves.items()):
+                label = result.map if len(result.curves) == 1 else f"{result.map}, {key}"
+                axes.plot(curve.x, curve.value, style, color=color, label=label)
+                axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+            axes.set_xlabel(result.curve.x_label)
+            axes.set_ylabel(result.curve.y_label)
+        axes.legend(fontsize=7)
+    return figure

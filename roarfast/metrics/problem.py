@@ -1,0 +1,104 @@
+"""`Problem`: a model, samples and labels that scores ask questions of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import roarfast as rf
+from roarfast.metrics.engine import make_codes, respond, value_codes
+from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.maps import segment_means
+from roarfast.metrics.model import Model
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.responses import Responses
+
+
+@dataclass
+class Problem:
+    """What is scored: made by `evaluate`, handed to every score.
+
+    Attributes:
+        model: Returns logits.
+        inputs: The samples.
+        labels: int64 `[N]`.
+        seed: Breaks ties, draws noise and random masks.
+        ids: int64 `[N]`, sample ids.
+        segments: int64 `[N, H, W]`: pixels that go together; None: each by itself.
+        options: Of `respond`: batch size, device, progress.
+    """
+
+    model: Model
+    inputs: Inputs
+    labels: Tensor
+    seed: int
+    ids: Tensor
+    segments: Tensor | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    _predicted: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def features(self) -> int:
+        """Pixels of a map."""
+        h, w = self.inputs.map_shape
+        return h * w
+
+    def codes(self, a: Tensor, drops: Sequence[float], how: Perturbation) -> Tensor:
+        """Rank codes uint8 `[N, H, W]` of maps; with segments, of whole segments by their mean value."""
+        if self.segments is None:
+            return make_codes(self.inputs, a, drops, how, self.seed, self.ids)
+        result = torch.empty(a.shape, dtype=torch.uint8)
+        means = segment_means(a, self.segments)
+        sizes = np.array([len(m) for m in means])
+        for size in np.unique(sizes):  # rows of one length are ranked together
+            rows = np.flatnonzero(sizes == size)
+            table = torch.stack([means[i] for i in rows])
+            if how.rule == "value":
+                chosen = value_codes(table[:, None], drops, how.order)[:, 0]
+            else:
+                chosen = rf.rank_codes(
+                    table, drops, rule=how.rule, order=how.order, seed=self.seed, index=self.ids[rows], ndim=1
+                )
+            for i, row in zip(rows, chosen):
+                result[i] = row[self.segments[i]]
+        return result
+
+    def respond(
+        self, a: Tensor | None, drops: Sequence[float], how: Perturbation, *, codes: Tensor | None = None,
+        scored: Any = "label", seed: int | None = None,
+    ) -> Responses:  # fmt: skip
+        """Answers to the samples with pixels removed by the maps `a`, or by `codes`."""
+        if codes is None:
+            assert a is not None
+            codes = self.codes(a, drops, how)
+        if isinstance(scored, str) and scored == "predicted":
+            if self._predicted is None:
+                first = respond(
+                    self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how,
+                    scored="predicted", seed=self.seed if seed is None else seed, index=self.ids, **self.options,
+                )  # fmt: skip
+                self._predicted = torch.from_numpy(first.scored)
+                return first
+            scored = self._predicted
+        return respond(
+            self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how, scored=scored,
+            seed=self.seed if seed is None else seed, index=self.ids, **self.options,
+        )  # fmt: skip
+
+    def random_maps(self, draw: int) -> Tensor:
+        """Maps of independent uniform numbers `[N, H, W]`, other ones for every draw; one per segment where there are."""
+        shape = (len(self), *self.inputs.map_shape)
+        noise = rf.pixel_random(shape, seed=(self.seed + 0x9E3779B9 * (draw + 1)) % 2**63, index=self.ids.numpy())
+        return torch.from_numpy(noise)
+
+    def auto_fill(self, fill: Any) -> Any:
+        """`"auto"`: linear imputation for images, the mean of each value otherwise."""
+        return fill if fill != "auto" else "linear" if self.inputs.kind == "images" else "dataset_mean"

@@ -1,0 +1,81 @@
+"""Completeness (002): what the model loses when everything above a threshold of attribution goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from roarfast.metrics.maps import take_values
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.problem import Problem
+from roarfast.metrics.record import Line, Outcome, Score, register
+from roarfast.metrics.scores.curves import TENTHS, as_rates
+
+
+def completeness(
+    problem: Problem, maps: Tensor, *, rates: Sequence[float] = TENTHS, fill: Any = "auto", values: str = "raw",
+    matched: bool = True, noise: float = 0.01,
+) -> Outcome:  # fmt: skip
+    """Mean accuracy drop over thresholds 1 - rate of each map's maximum (002, Algorithms 2 and 4; higher is better).
+
+    Pixels with attribution above `(1 - rate) * maximum` are removed. Read it with the removed fraction (`details`) and
+    with the excess: the drop minus that of random pixels of the same number in every image.
+
+    Known defects: raising a map to a power loses no information and moves the score; one outlier pixel brings it to 0; a
+    constant map loses every pixel at every threshold and is most complete. The excess over matched random pixels removes
+    the last. All three are asserted in the tests.
+
+    Args:
+        problem: What is scored.
+        maps: `[N, H, W]`, >= 0.
+        rates: 1 - thresholds.
+        fill: As in `Perturbation`; `"auto"`: linear imputation for images, the mean otherwise.
+        values: `"raw"`, `"positive"` or `"abs"`: what is taken of the maps.
+        matched: Whether to remove as many random pixels, too.
+        noise: Of the imputation.
+    """
+    a = take_values("completeness", maps, values)
+    how = Perturbation(rule="value", fill=problem.auto_fill(fill), noise=noise)
+    rates = as_rates(rates)
+    codes = problem.codes(a, rates, how)
+    responses = problem.respond(None, rates, how, codes=codes)
+    drop = responses.whole.of("accuracy") - responses.values("accuracy")
+    threshold = 1 - np.array(rates)
+    label = "accuracy lost"
+    lines = {"completeness": Line(threshold, drop, "threshold (of the maximum)", label, responses)}
+    details: dict[str, Any] = {"removed": responses.removed.mean(1) if len(problem) else responses.rates}
+    if matched:
+        same_count = random_codes_like(codes, problem.random_maps(0), len(rates))
+        other = problem.respond(None, rates, how, codes=same_count)
+        random_drop = other.whole.of("accuracy") - other.values("accuracy")
+        lines["matched random"] = Line(threshold, random_drop, "threshold (of the maximum)", label, other)
+        excess = drop - random_drop
+        lines["excess"] = Line(threshold, excess, "threshold (of the maximum)", label)
+        details["excess"] = float(excess.mean()) if excess.size else float("nan")
+    flat = a.flatten(1)
+    zero = int((flat.amax(1) <= 0).sum()) if len(a) else 0
+    constant = int((flat.amax(1) == flat.amin(1)).sum()) - zero if len(a) else 0
+    notes = []
+    if zero:
+        notes.append(f"{zero} maps are 0 everywhere: nothing of them is removed")
+    if constant:
+        notes.append(f"{constant} maps are constant: everything is removed at every threshold")
+    return Outcome(
+        drop.mean(0) if len(rates) else np.zeros(len(problem)), curves=lines, details=details, notes=tuple(notes)
+    )
+
+
+def random_codes_like(codes: Tensor, noise: Tensor, count: int) -> Tensor:
+    """Codes that remove as many pixels of each map at each rate as `codes` do, but random ones."""
+    flat, order = codes.flatten(1), noise.flatten(1).argsort(1)
+    result = torch.empty_like(flat)
+    # The codes in ascending order, dealt to the pixels in random order: every count is kept.
+    result.scatter_(1, order, flat.sort(1).values)
+    return result.reshape(codes.shape)
+
+
+register(Score("completeness", completeness, "higher", "attribution above a threshold covers what the model needs"))

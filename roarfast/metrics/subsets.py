@@ -1,0 +1,46 @@
+"""Random subsets of pixels: what the maps say they carry, and what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from roarfast.metrics.code_mass import code_mass
+from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.problem import Problem
+
+Floats = npt.NDArray[np.float64]
+
+
+def subset_effects(
+    problem: Problem, maps: Tensor, sizes: Sequence[float], draws: int, fill: Any, indicator: str, scored: str
+) -> tuple[Floats, Floats]:
+    """Sums of attribution over random subsets, and what removing them costs.
+
+    Subsets of one draw are nested; draws are independent, and the same for all maps.
+
+    Returns:
+        float64 `[draws, sizes, N]` each: attribution of the subset, and indicator of the whole sample minus without it.
+    """
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 2:
+        raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+    how = Perturbation(fill=problem.auto_fill(fill))
+    attribution, effect = [], []
+    for draw in range(draws):
+        codes = problem.codes(problem.random_maps(draw), sizes, how)
+        responses = problem.respond(None, sizes, how, codes=codes, scored=scored)
+        attribution.append(code_mass(maps, codes, len(sizes) + 1)[:, :-1].cumsum(1).T)
+        effect.append(responses.ends(indicator)[0] - responses.values(indicator))
+    return np.stack(attribution), np.stack(effect)
+
+
+def correlations(x: Floats, y: Floats) -> Floats:
+    """Pearson correlation over the first axis; NaN where one of them does not vary."""
+    x, y = x - x.mean(0), y - y.mean(0)
+    scale = np.sqrt((x * x).sum(0) * (y * y).sum(0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(scale > 0, (x * y).sum(0) / scale, np.nan))
