@@ -1,5 +1,5 @@
-// Where a sample's crop starts and whether it is flipped: the one source of this randomness on
-// every backend.
+// Where a sample's crop starts and whether it is flipped:
+// the one source of this randomness on every backend.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Placement {
   bool flip;
 };
 
-// Uniform in [0, range]: the high word of a 32 x 32 bit product, so no modulo and no bias worth a
-// retry.
+// Uniform in [0, range]: the high word of a 32 x 32 bit product,
+// so no modulo and no bias worth a retry.
 RF_HD int64_t pick(uint32_t word, int64_t range) {
   return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(range + 1)) >>
                               32);

@@ -17,8 +17,7 @@ RF_HD Int floor_mod(Int i, Int n) {
 
 // Source index in [0, n) for position i, or -1 where RF_CONSTANT supplies the value.
 // Holds for any i, however far outside: filters may be larger than the image.
-// In CUDA kernels border_index_as<int> is the quick one: a 64-bit remainder is a long routine
-// there.
+// In CUDA kernels border_index_as<int> is the quick one: a 64-bit remainder is a long routine.
 template <typename Int>
 RF_HD Int border_index_as(Int i, Int n, rf_border mode) {
   if (i >= 0 && i < n) return i;

@@ -1,5 +1,5 @@
-// Storage types and what they are computed in: float16, bfloat16 and float32 in float, float64 in
-// double.
+// Storage types and what they are computed in: float16,
+// bfloat16 and float32 in float, float64 in double.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ RF_HD float bits_float(uint32_t u) {
 RF_HD float half_to_float(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;
-  // Multiplying by 2^112 rebiases normal and subnormal numbers alike; inf and NaN need the top
-  // exponent.
+  // Multiplying by 2^112 rebiases normal and subnormal
+  // numbers alike; inf and NaN need the top exponent.
   const uint32_t finite = float_bits(bits_float(magnitude) * 5.192296858534828e33f);
   const uint32_t special = magnitude | 0x7f800000u;
   return bits_float(sign | (magnitude >= 0x0f800000u ? special : finite));

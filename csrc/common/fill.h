@@ -46,8 +46,8 @@ RF_HD T to_pixel(V v) {
   }
 }
 
-// The noise of one feature (channel * p + pixel, whatever the layout) from its standard normal
-// number.
+// The noise of one feature (channel * p + pixel, whatever the layout)
+// from its standard normal number.
 template <typename T>
 RF_HD T noise_pixel(const FillSpec& spec, float normal) {
   using V = compute_t<T>;

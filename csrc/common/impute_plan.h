@@ -2,9 +2,9 @@
 // weights, and the constants of the preconditioner. Method: docs/imputation.md.
 //
 // Weights are scaled so that an inner pixel's eight sum to 12; the default ones then are 2 (edge)
-// and 1 (diagonal). A level's equations are  (W + E) e = r  with W the graph Laplacian of the
-// constant stencil over the unknown cells and E a field that stands for what the known pixels hold
-// in place.
+// and 1 (diagonal). A level's equations are  (W + E) e = r  with W the graph Laplacian
+// of the constant stencil over the unknown cells and E a field that stands for what
+// the known pixels hold in place.
 #pragma once
 
 #include <cmath>
@@ -31,8 +31,8 @@ constexpr double kCoarseAboveT2 = 0.96, kCoarseAboveT4 = 0.69;
 // positive down to T = -0.625, below what any image at least 2 wide can have.
 constexpr double kSparseT1 = 0.9, kMediumT4 = 0.35;
 constexpr double kSecondStepSparse = 1.0, kSecondStepMedium = 1.3, kSecondStepDense = 1.6;
-// Solving in float32 keeps the promised error down to this tolerance; below it the solver works in
-// double.
+// Solving in float32 keeps the promised error down
+// to this tolerance; below it the solver works in double.
 constexpr double kFloatTolerance = 5e-6;
 
 // Point-symmetric neighbour weights: edge_x left and right, edge_y above and below, diag_main on
@@ -51,8 +51,8 @@ struct Plan {
   // Weights of each level. Halving both sides keeps them; once one side is 1 the other shrinks
   // alone, and the conductance along it halves each time.
   Weights weights[kMaxLevels];
-  // For the constant stencil instead: the factor between the equations of a level and the next
-  // coarser one.
+  // For the constant stencil instead: the factor between
+  // the equations of a level and the next coarser one.
   double restrict_scale[kMaxLevels];
   double saturation[kMaxLevels];  // kAnchorSaturation in the units of the level's weights
   bool custom;                    // not the default weights
@@ -67,10 +67,10 @@ inline bool is_default(const Weights& w) {
          w.diag_main > 0;
 }
 
-// Damping of the Jacobi smoother from the symbol s of D^-1 O on frequencies that a coarse grid
-// cannot see: omega = 2 / (2 - s_min - s_max), kept below 1.8 / (1 - s_min) where directions
-// decouple. Default: 1. A line of pixels (one edge weight only is left) has no frequencies across
-// it.
+// Damping of the Jacobi smoother from the symbol s of D^-1 O on frequencies
+// that a coarse grid cannot see: omega = 2 / (2 - s_min - s_max), kept
+// below 1.8 / (1 - s_min) where directions decouple. Default: 1. A line
+// of pixels (one edge weight only is left) has no frequencies across it.
 inline double jacobi_damping(const Weights& w, bool line) {
   if (line) return 2.0 / 3;
   constexpr int kSamples = 32;
@@ -153,9 +153,9 @@ inline bool needs_double(const Plan& plan, double tol) {
   return plan.in_double || tol < kFloatTolerance;
 }
 
-// Smallest eigenvalue of the preconditioned matrix, from the steps of the conjugate gradients: the
-// smallest singular value of their bidiagonal Lanczos factor, followed by incremental condition
-// estimation.
+// Smallest eigenvalue of the preconditioned matrix, from the steps
+// of the conjugate gradients: the smallest singular value of their
+// bidiagonal Lanczos factor, followed by incremental condition estimation.
 template <typename Real>
 struct SmallestEigenvalue {
   Real norm2 = 0;  // estimate of 1 / eigenvalue

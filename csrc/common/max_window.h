@@ -7,8 +7,7 @@
 namespace rf {
 
 // A window reaches `before` pixels back and `after` forward. Beyond twice the image nothing new
-// appears in any border mode (the longest period is 2 n), so larger sizes are cut: their cost is
-// bounded.
+// appears in any border mode (the longest period is 2 n), so larger sizes are cut: bounded cost.
 struct MaxWindow {
   int64_t before, after;
   RF_HD int64_t size() const { return before + 1 + after; }
@@ -18,8 +17,8 @@ inline MaxWindow max_window(int64_t size, int64_t n) {
   return {before < 2 * n ? before : 2 * n, after < 2 * n ? after : 2 * n};
 }
 
-// The type in which values are compared: 16-bit floats as integers of the same order, the others as
-// they are.
+// The type in which values are compared: 16-bit floats
+// as integers of the same order, the others as they are.
 template <typename T>
 struct max_key {
   using type = T;
@@ -35,8 +34,8 @@ struct max_key<bfloat16_t> {
 template <typename T>
 using max_key_t = typename max_key<T>::type;
 
-// Sign and magnitude <-> two's complement: flipping the magnitude of negative numbers. Its own
-// inverse.
+// Sign and magnitude <-> two's complement: flipping
+// the magnitude of negative numbers. Its own inverse.
 RF_HD int16_t flip_negative(int16_t bits) {
   return static_cast<int16_t>(bits ^ ((bits >> 15) & 0x7fff));
 }

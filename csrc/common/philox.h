@@ -5,10 +5,9 @@
 //   counter = (block, domain, sample): block 48 bits, domain 16 bits, sample 64 bits
 //
 // A block yields four 32-bit words; feature f (pixel, or channel * pixels + pixel) owns word f % 4
-// of block f / 4. The domain keeps ops from sharing numbers. Everything below uses only exactly
-// rounded operations
-// (+ - * / sqrt, no fused multiply-add), so floats agree bit for bit on every backend and with
-// roarfast/reference/philox.py.
+// of block f / 4. The domain keeps ops from sharing numbers.
+// Everything below uses only exactly rounded operations (+ - * / sqrt, no fused multiply-add),
+// so floats agree bit for bit on every backend and with roarfast/_philox.py.
 #pragma once
 
 #include <cmath>
@@ -74,9 +73,9 @@ RF_HD float uniform_from_word(uint32_t word) {
   return static_cast<float>(word >> 8) * 5.9604644775390625e-8f;
 }
 
-// Natural logarithm of (k + 1) / 2^24 for a 24-bit k, in float: argument halving plus a degree-9
-// odd series in s = (m - 1) / (m + 1), |s| <= 0.1716, whose error is below one unit in the last
-// place.
+// Natural logarithm of (k + 1) / 2^24 for a 24-bit k, in float:
+// argument halving plus a degree-9 odd series in s = (m - 1) / (m + 1),
+// |s| <= 0.1716, whose error is below one unit in the last place.
 RF_HD float log_uniform(uint32_t k) {
   const float u = static_cast<float>(k + 1u);  // exact: at most 2^24
   int exponent = 0;
@@ -154,8 +153,8 @@ RF_HD void normals_from_block(const Philox4& block, float out[4]) {
   }
 }
 
-// The standard normal that belongs to one feature. In loops over features, draw whole blocks
-// instead.
+// The standard normal that belongs to one feature.
+// In loops over features, draw whole blocks instead.
 RF_HD float philox_normal(uint64_t seed, int64_t sample, int64_t feature, PhiloxDomain domain) {
   float z[4];
   normals_from_block(philox_block(seed, sample, feature >> 2, domain), z);

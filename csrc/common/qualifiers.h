@@ -1,5 +1,5 @@
-// RF_HD marks small functions that run in CPU kernels, CUDA kernels and the host-executed CUDA
-// kernels alike.
+// RF_HD marks small functions that run in CPU kernels,
+// CUDA kernels and the host-executed CUDA kernels alike.
 #pragma once
 
 #ifdef __CUDACC__

@@ -28,8 +28,8 @@ RF_HD int64_t exact_count(double t, int64_t f) {
 template <typename T>
 using percentile_t = std::conditional_t<std::is_same_v<T, uint8_t>, double, T>;
 
-// Rounds once, from double, to what T can represent; half and bfloat16 through round-to-odd in
-// float.
+// Rounds once, from double, to what T can represent;
+// half and bfloat16 through round-to-odd in float.
 template <typename T>
 RF_HD double round_to(double v) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, uint8_t>) {
@@ -46,8 +46,8 @@ RF_HD double round_to(double v) {
   }
 }
 
-// How NumPy interpolates one percentile of f values: between ranks `below` and `above`, with weight
-// t.
+// How NumPy interpolates one percentile of f values:
+// between ranks `below` and `above`, with weight t.
 struct Interpolation {
   int64_t below, above;
   double t, one_minus_t;  // already rounded to the dtype NumPy multiplies in
@@ -75,8 +75,8 @@ RF_HD Interpolation plan_percentile(double q, int64_t f, bool wide) {
   return p;
 }
 
-// NumPy's _lerp, every operation rounded to T (R = percentile_t<T>) or, wide, to double (R =
-// double).
+// NumPy's _lerp, every operation rounded to T
+// (R = percentile_t<T>) or, wide, to double (R = double).
 template <typename T, bool wide>
 RF_HD auto lerp(compute_t<T> a, compute_t<T> b, const Interpolation& p) {
   if constexpr (std::is_same_v<T, uint8_t> || std::is_same_v<T, double>) {

@@ -1,5 +1,5 @@
-// Status codes with a sentence: `return fail(RF_INVALID_ARGUMENT, "radius must be >= 0, got %lld",
-// r);`
+// Status codes with a sentence:
+//   return fail(RF_INVALID_ARGUMENT, "radius must be >= 0, got %lld", r);
 #pragma once
 
 #include <cstdarg>

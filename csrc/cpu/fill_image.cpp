@@ -19,8 +19,8 @@ class ImageFiller {
         replacement_(reinterpret_cast<T*>(scratch.replacement)),
         expanded_(scratch.expanded) {}
 
-  // x, out: one image. mask: its p bytes, or c * p if per feature. `image` picks per-image values,
-  // `sample` seeds.
+  // x, out: one image. mask: its p bytes, or c * p if per
+  // feature. `image` picks per-image values, `sample` seeds.
   void fill(int64_t image, int64_t sample, const T* x, const uint8_t* mask, T* out) {
     image_ = image;
     sample_ = sample;
@@ -35,8 +35,8 @@ class ImageFiller {
  private:
   static constexpr int64_t kChunk = FillScratch::kChunk;
 
-  // As integers, since GCC does not turn a choice between bytes into a blend. Not inlined, to be
-  // vectorised alone.
+  // As integers, since GCC does not turn a choice between
+  // bytes into a blend. Not inlined, to be vectorised alone.
   __attribute__((noinline)) static void blend(const T* x, const uint8_t* mask, const T* replacement,
                                               int64_t n, T* out) {
     using Bits = std::conditional_t<

@@ -54,8 +54,8 @@ inline void for_lanes(int64_t count, const F& f) {
   }
 }
 
-// value[i] = removed ? substitute : pixel * scale + bias. Integers are widened first so that all
-// lanes agree.
+// value[i] = removed ? substitute : pixel * scale + bias.
+// Integers are widened first so that all lanes agree.
 void normalise(const uint8_t* __restrict pixel, int64_t count, float scale, float bias,
                float* __restrict value) {
   for_lanes(count, [=](int64_t i) { value[i] = static_cast<float>(pixel[i]) * scale + bias; });

@@ -1,9 +1,9 @@
-// The usual Gaussian: one sigma for both axes, a small radius, reflected borders, whole vectors.
-// Two rows at a time: the vertical pass loads what both need once (loads bound it, as images seldom
-// begin at a multiple of a vector), and leaves two rows in the L1 cache, aligned; the horizontal
-// pass runs through each from left to right and finds the neighbours of a vector by shuffles. The
-// general way loads the vertical sums again at every offset. Same sums in the same order, so same
-// bits.
+// The usual Gaussian: one sigma for both axes, a small radius, reflected borders,
+// whole vectors. Two rows at a time: the vertical pass loads what both need once
+// (loads bound it, as images seldom begin at a multiple of a vector), and leaves two
+// rows in the L1 cache, aligned; the horizontal pass runs through each from left
+// to right and finds the neighbours of a vector by shuffles. The general way loads
+// the vertical sums again at every offset. Same sums in the same order, so same bits.
 #pragma once
 
 #include <algorithm>

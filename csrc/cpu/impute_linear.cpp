@@ -17,9 +17,9 @@ using namespace rf::impute;
 // 1.5 times faster per lane at 64 x 64 and equal at 96 x 96; sweeps are equal at 64 x 64.
 constexpr int64_t kLanesMaxPixels = 64 * 64;
 
-// Threads share an image for the cycles if there are too few systems for each to have its own, or
-// if the scratch of one per thread is more than a last-level cache holds; and if all have enough to
-// do.
+// Threads share an image for the cycles if there are too few systems
+// for each to have its own, or if the scratch of one per thread
+// is more than a last-level cache holds; and if all have enough to do.
 constexpr int64_t kSharedMinPixels = 576 * 576, kSharedPixelsPerThread = 1 << 15;
 
 Crew crew_for(const Job& job) {

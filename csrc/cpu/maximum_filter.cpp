@@ -140,8 +140,8 @@ struct Plan {
     for (int t = 0; t < bands.threads; ++t) take_scratch(arena);
   }
 
-  // Of the rows with borders: they begin on cache lines, and grow_windows may run over the end by a
-  // vector.
+  // Of the rows with borders: they begin on cache lines,
+  // and grow_windows may run over the end by a vector.
   int64_t stride() const {
     constexpr int64_t kLine = 64 / sizeof(C);
     return (border.width() + 4 * rf::Vector<C>::kLanes + kLine - 1) / kLine * kLine;
@@ -168,16 +168,15 @@ struct Plan {
   rf::RowBorder border;
   C* constant_row;
   int64_t extended_rows, converted_rows;
-  int64_t group;  // rows that go through the two passes together; van Herk wants as many as the
-                  // window has
+  int64_t group;  // rows that go through the two passes together; van Herk wants a window of them
   rf::Arena first_scratch;
   int64_t w;
 };
 
-// van Herk / Gil-Werman: the windows of `outputs` <= size successive rows, dst(i) from rows[i] ...
-// rows[i + size - 1], each the suffix of rows[0 .. size - 1] and a prefix of the rows after those.
-// A strip of columns at a time, so that suffixes stay in the L1 cache and the running maximum in
-// registers.
+// van Herk / Gil-Werman: the windows of `outputs` <= size successive rows,
+// dst(i) from rows[i] ... rows[i + size - 1], each the suffix
+// of rows[0 .. size - 1] and a prefix of the rows after those. A strip of columns at a time,
+// so that suffixes stay in the L1 cache and the running maximum in registers.
 template <typename C>
 struct VanHerk {
   const C* const* rows;
@@ -211,8 +210,8 @@ struct VanHerk {
   }
 };
 
-// Writes the maximum of source[y] ... source[y + size - 1] to dst[y * stride ...] for y in [0,
-// rows).
+// Writes the maximum of source[y] ... source[y + size - 1]
+// to dst[y * stride ...] for y in [0, rows).
 template <typename C>
 void max_of_rows(const C* const* source, int64_t rows, int64_t size, C* suffix, C* dst,
                  int64_t stride, int64_t w) {

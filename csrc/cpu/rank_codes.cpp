@@ -1,5 +1,5 @@
-// Rank codes: the bounds of all rates from one selection, then the number of rates at which a value
-// stays.
+// Rank codes: the bounds of all rates from one selection,
+// then the number of rates at which a value stays.
 #include "common/status.h"
 #include "cpu/selection/row_removal.h"
 

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kStrip = 1024;  // columns: four rows of doubles fit in a 32 KB L1 cache
 
-// dst[i] for columns x0 - 1 + i, i in [0, count + 2): one row of the image with a column on each
-// side.
+// dst[i] for columns x0 - 1 + i, i in [0, count + 2):
+// one row of the image with a column on each side.
 template <typename T>
 void load_with_border(const T* row, int64_t w, int64_t x0, int64_t count, rf_border mode,
                       rf::compute_t<T> cval, rf::compute_t<T>* dst) {

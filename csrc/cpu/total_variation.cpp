@@ -103,8 +103,8 @@ void add_block(const C* here, const C* right, int64_t stride, int64_t rows, Lane
   }
 }
 
-// One band of an image: `rows` rows from `band` on, and the row below them unless they are the
-// last.
+// One band of an image: `rows` rows from `band` on,
+// and the row below them unless they are the last.
 template <bool kIsotropic, bool kRange, typename T>
 rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t w) {
   using C = rf::compute_t<T>;
@@ -113,8 +113,8 @@ rf::TvPartial sum_band(const T* band, int64_t rows, bool has_row_below, int64_t 
   if constexpr (kRange) {
     for (int l = 0; l < kLanes; ++l) lanes.low[l] = lanes.high[l] = rf::load(band[0]);
   }
-  // Rows with a row below them, then, in the last band, the one that stands for its own: difference
-  // 0.
+  // Rows with a row below them, then, in the last band,
+  // the one that stands for its own: difference 0.
   const int64_t upper = has_row_below ? rows : rows - 1;
   int64_t x = 0;
   if constexpr (std::is_same_v<T, C>) {

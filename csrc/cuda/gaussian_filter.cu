@@ -1,11 +1,9 @@
 // Gaussian filter on CUDA. Two routes:
 //  - fused, when a tile with its halo fits in 48 KB of shared memory (float: sigma up to about 5):
-//  one kernel,
-//    each pixel read once (halos come from the L2 cache) and written once, weights in the kernel's
-//    parameters;
+//    one kernel, each pixel read once (halos come from the L2 cache) and written once,
+//    weights in the kernel's parameters;
 //  - through the workspace for larger radii: weights computed on the device, one kernel per axis,
-//  the image
-//    between them in compute precision.
+//    the image between them in compute precision.
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
 #include "cuda/support/launch.h"
@@ -26,8 +24,8 @@ struct Weights {
   C y[kMaxFusedRadius + 1], x[kMaxFusedRadius + 1];
 };
 
-// The sum over k of weights[|k|] * centre[k * stride], from the outermost pair inwards as on the
-// CPU.
+// The sum over k of weights[|k|] * centre[k * stride],
+// from the outermost pair inwards as on the CPU.
 template <typename C>
 __device__ __forceinline__ C symmetric_sum(const C* centre, int stride, const C* weights,
                                            int radius) {
@@ -36,9 +34,9 @@ __device__ __forceinline__ C symmetric_sum(const C* centre, int stride, const C*
   return sum + weights[0] * centre[0];
 }
 
-// Vertical pass of a tile, source [32 + 2 ry, cols] -> blurred [32, cols]. A thread takes 4 pixels
-// of a column; with a radius known at compile time it loads their 4 + 2 ry source pixels once, into
-// registers.
+// Vertical pass of a tile, source [32 + 2 ry, cols] -> blurred [32, cols].
+// A thread takes 4 pixels of a column; with a radius known at compile time
+// it loads their 4 + 2 ry source pixels once, into registers.
 template <int kRadius, typename C>
 __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int cols,
                                              const C* weights, int radius) {
@@ -99,8 +97,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The weights of one axis, for radii too large for kernel parameters: one block; writes weights[0
-// .. radius].
+// The weights of one axis, for radii too large for kernel
+// parameters: one block; writes weights[0 .. radius].
 template <typename C>
 __global__ void __launch_bounds__(kThreads)
     gaussian_weights_kernel(C* weights, double sigma, int radius) {

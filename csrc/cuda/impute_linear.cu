@@ -101,8 +101,8 @@ __device__ void copy_value(const void* in, void* out, rf_dtype dtype, int64_t i)
   }
 }
 
-// Carves the level arrays out of the block's workspace and shared memory; fields is in shared
-// memory.
+// Carves the level arrays out of the block's workspace
+// and shared memory; fields is in shared memory.
 template <typename Real>
 __device__ FineField<Real> place_fields(const DevicePlan<Real>& plan, uint8_t* global,
                                         uint8_t* shared, Field<Real>* fields) {

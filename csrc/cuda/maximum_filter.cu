@@ -1,10 +1,9 @@
 // Maximum filter on CUDA. Two routes:
 //  - fused, when a tile with its halo fits twice in 48 KB of shared memory (float: size up to 32):
-//  one kernel,
-//    each pixel read once (halos come from the L2 cache) and written once; windows of 4, 16, ...
-//    pixels are grown by steps, so the work per pixel is the logarithm of the size;
-//  - through the workspace for larger sizes: one van Herk / Gil-Werman kernel per axis, three
-//  maxima per pixel.
+//    one kernel, each pixel read once (halos come from the L2 cache) and written once; windows of
+//    4, 16, ... pixels are grown by steps, so the work per pixel is the logarithm of the size;
+//  - through the workspace for larger sizes: one van Herk / Gil-Werman kernel per axis,
+//    three maxima per pixel.
 #include "common/filter_args.h"
 #include "common/max_window.h"
 #include "cuda/support/launch.h"
@@ -24,9 +23,9 @@ __device__ __forceinline__ K max_of(K a, K b) {
   return a > b ? a : b;
 }
 
-// Windows grown step by step along one axis of a tile in shared memory, from `tile` to `spare` and
-// back. After the call tile[i] is the maximum of `covered` pixels from i on, and 4 * covered >=
-// size.
+// Windows grown step by step along one axis of a tile in shared memory,
+// from `tile` to `spare` and back. After the call tile[i] is the maximum
+// of `covered` pixels from i on, and 4 * covered >= size.
 template <typename K>
 __device__ __forceinline__ int grow_windows(K*& tile, K*& spare, int rows, int cols, int pitch,
                                             int stride, int size) {
@@ -54,8 +53,8 @@ __device__ __forceinline__ int grow_windows(K*& tile, K*& spare, int rows, int c
   return covered;
 }
 
-// The maximum of `size` pixels from `from` on: up to four windows of `covered` pixels, the last one
-// overlapping.
+// The maximum of `size` pixels from `from` on: up to four
+// windows of `covered` pixels, the last one overlapping.
 template <typename K>
 __device__ __forceinline__ K cover_window(const K* from, int stride, int covered, int size) {
   K best = from[0];

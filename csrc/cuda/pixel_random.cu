@@ -1,5 +1,5 @@
-// Uniform random maps. One thread per Philox block, that is, per four consecutive features; writes
-// only.
+// Uniform random maps. One thread per Philox block,
+// that is, per four consecutive features; writes only.
 #include <algorithm>
 
 #include "common/philox.h"

@@ -1,5 +1,5 @@
-// Which SIMD level this processor can run; see roarfast/_backend.py, which loads the matching
-// library.
+// Which SIMD level this processor can run; see
+// roarfast/_backend.py, which loads the matching library.
 #pragma once
 
 namespace rf {

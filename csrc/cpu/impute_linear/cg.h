@@ -185,16 +185,16 @@ class Solver {
   void descend(Vec alpha) {
     each_band([&](int64_t band, int thread) { descend_band(band, thread, alpha); });
   }
-  // Writes the coarse rows of the band, for which it needs the residual one row and y two rows
-  // beyond it.
+  // Writes the coarse rows of the band, for which it
+  // needs the residual one row and y two rows beyond it.
   void descend_band(int64_t band, int thread, const Vec& alpha_in) const {
     const Vec alpha = alpha_in;
     const Rings<Real>& rings = f_.rings[thread];
     const Level<Layout>& coarser = grid_->level[1];
     const Vec scale = splat<Real>(f_.restrict_scale);
     const int64_t band_begin = f_.band_begin(band), band_end = f_.band_end(band);
-    // A band changes its own rows of r, and saved ones of its neighbours, which nobody else looks
-    // at.
+    // A band changes its own rows of r, and saved ones
+    // of its neighbours, which nobody else looks at.
     const auto smooth = [&](int64_t j, Real* y) {
       Real* r = f_.row(f_.r, j);
       if (j < band_begin) r = f_.saved_r_row(band, j);

@@ -82,8 +82,8 @@ class DirectSolver {
   // which pixels need that crowd together. Measured on Zen 3, as cycles_of.
   static constexpr int64_t kSweeps = 15, kMultigrid = 35;
 
-  // The unknown pixels of the mask in the order of the rows; false if there are too many, or no
-  // known ones.
+  // The unknown pixels of the mask in the order of the rows;
+  // false if there are too many, or no known ones.
   bool number_unknown(const uint8_t* mask) {
     const int64_t pixels = job_.h * job_.w;
     int64_t removed = 0;

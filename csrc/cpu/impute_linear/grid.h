@@ -69,8 +69,8 @@ struct Level {
   // [stride] row vectors for transfers from and to the next finer level: 3/4, at the ends 1.
   Real *even, *odd;
   Real* inv_children;  // [stride] 1 / pixels of the finer level in a cell with two rows
-  // Fields [h, stride]. inv_diag is 0 on known cells. centre: see Plan::centre, custom weights
-  // only.
+  // Fields [h, stride]. inv_diag is 0 on known cells.
+  // centre: see Plan::centre, custom weights only.
   Real *r, *y, *b, *inv_diag, *centre;
   Spans spans;
 

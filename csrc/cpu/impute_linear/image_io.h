@@ -1,5 +1,5 @@
-// Between images in memory and the solver's arrays: read and normalise a system, write its pixels
-// and noise.
+// Between images in memory and the solver's arrays: read
+// and normalise a system, write its pixels and noise.
 #pragma once
 
 #include <cmath>
@@ -45,8 +45,8 @@ struct System {
   int64_t image, channel;
 };
 
-// Per lane: u = (value - shift) * scale with scale a power of two, so that known values span
-// about 1.
+// Per lane: u = (value - shift) * scale with scale
+// a power of two, so that known values span about 1.
 struct Scaling {
   double low, high, shift, scale, range;
   bool finite;
@@ -166,8 +166,8 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
       s.low = low[system], s.high = high[system];
       s.range = s.high - s.low;
       s.shift = static_cast<Real>(sum[system] / static_cast<double>(known[system]));
-      // A constant image needs no solve: scale 0 makes every known value, and the solution, the
-      // shift.
+      // A constant image needs no solve: scale 0 makes
+      // every known value, and the solution, the shift.
       if (s.range > 0) s.scale = std::ldexp(1.0, -std::max(std::ilogb(s.range), -100));
     }
     shift[lane] = static_cast<Real>(s.shift), scale[lane] = static_cast<Real>(s.scale);
@@ -178,8 +178,8 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
       Real *u = f.row(f.u, y), *z = f.row(f.z, y);
       const int8_t* removed = f.removed + y * f.stride;
       for (int64_t i = 0; i < f.n; i += kVec) {
-        // Scaling first would let 0 * inf of a non-finite lane into its neighbours' sums; each lane
-        // is alone.
+        // Scaling first would let 0 * inf of a non-finite
+        // lane into its neighbours' sums; each lane is alone.
         const V<Real> v = keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
                                      (load(u + i) - shift) * scale);
         store<Real>(u + i, v);

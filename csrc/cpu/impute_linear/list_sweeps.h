@@ -17,8 +17,8 @@ class ListSweeper {
   static constexpr int64_t kMinPixelsPerUnknown = 8;
 
  public:
-  // Makes the lists from fine.unknown in the memory of fine.r .. fine.q. False if there are too
-  // many unknowns.
+  // Makes the lists from fine.unknown in the memory of fine.r .. fine.q.
+  // False if there are too many unknowns.
   bool build(const Fine<Layout>& f, int64_t unknowns) {
     if (unknowns * kMinPixelsPerUnknown > f.h * f.w || f.h * f.stride > INT32_MAX) return false;
     f_ = &f;

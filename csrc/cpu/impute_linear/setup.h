@@ -42,8 +42,8 @@ inline int64_t mark_unreachable(uint8_t* state, int64_t h, int64_t w, const Weig
   return unreachable;
 }
 
-// What a child gives to its cell's anchor: it saturates, as a firmly held pixel cannot hold more
-// than itself.
+// What a child gives to its cell's anchor: it saturates,
+// as a firmly held pixel cannot hold more than itself.
 template <typename Real>
 RF_INLINE V<Real> saturate(V<Real> e, V<Real> k) {
   return e * k / (k + e);

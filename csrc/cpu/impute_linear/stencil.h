@@ -32,8 +32,8 @@ RF_INLINE void clear_gaps(const Spans& spans, int64_t j, int64_t n, typename Lay
   for (; i < n; i += Layout::kVec) store<Real>(row + i, V<Real>{});
 }
 
-// O(y) = weighted sum of the eight neighbours, zero outside. `up` and `down` are rows of zeros at
-// the border.
+// O(y) = weighted sum of the eight neighbours, zero
+// outside. `up` and `down` are rows of zeros at the border.
 template <typename Layout, bool kCustom, typename Body>
 RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Layout::Real* mid,
                              const typename Layout::Real* down, Span span, int64_t n,
@@ -142,9 +142,9 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
   if (span.end == n) step(i, V<Real>{}, V<Real>{});
 }
 
-// A row of the prolongation, cell-centred bilinear: `near` is the coarse row that contains the fine
-// row, `far` the one beyond the nearer edge (`near` again at the border). The span is one of the
-// fine row.
+// A row of the prolongation, cell-centred bilinear: `near` is the coarse
+// row that contains the fine row, `far` the one beyond the nearer edge
+// (`near` again at the border). The span is one of the fine row.
 template <typename Layout, typename Body>
 RF_INLINE void prolong_row(const Level<Layout>& c, const typename Layout::Real* near_row,
                            const typename Layout::Real* far_row, Span span, const Body& body) {

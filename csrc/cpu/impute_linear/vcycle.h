@@ -48,8 +48,8 @@ void jacobi_sweep(const Grid<Layout>& grid, const Level<Layout>& c,
   });
 }
 
-// Rows [begin, end) of level l + 1: the residual of level l, which is O(b) where cells are unknown,
-// restricted.
+// Rows [begin, end) of level l + 1: the residual of level
+// l, which is O(b) where cells are unknown, restricted.
 template <typename Layout, bool kCustom>
 void restrict_rows(const Grid<Layout>& grid, int l, int64_t begin, int64_t end, int thread) {
   using Real = typename Layout::Real;

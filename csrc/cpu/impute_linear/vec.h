@@ -1,11 +1,11 @@
-// 32-byte vectors and the two ways an image lies in them. The solver is written once, over rows of
-// vectors:
+// 32-byte vectors and the two ways an image lies in them.
+// The solver is written once, over rows of vectors:
 //
 //   Rows   one system at a time; a vector holds neighbouring pixels of a row (large images)
 //   Lanes  as many systems as a vector has lanes, pixel by pixel (small images)
 //
-// The vector length is the same at every SIMD level, so that sums are formed in the same order
-// everywhere.
+// The vector length is the same at every SIMD level,
+// so that sums are formed in the same order everywhere.
 #pragma once
 
 #include <cstdint>

@@ -137,8 +137,8 @@ class RowSelector {
     for (; k < collected; ++k) codes[positions[k]] = static_cast<uint8_t>(exact[k] + base);
   }
 
-  // Where the bucket that holds one wanted rank begins: in the row by rank, and in what is
-  // collected.
+  // Where the bucket that holds one wanted rank begins:
+  // in the row by rank, and in what is collected.
   struct Wanted {
     int64_t before, size, start;
     int bucket;

@@ -78,8 +78,8 @@ inline void philox_lanes(uint64_t seed, int64_t sample, int64_t block, PhiloxDom
   }
 }
 
-// Calls body(first, count, words) over the features [0, f) of a sample, in groups of up to 4 *
-// kLaneBlocks.
+// Calls body(first, count, words) over the features [0, f)
+// of a sample, in groups of up to 4 * kLaneBlocks.
 template <typename Body>
 void for_philox_words(uint64_t seed, int64_t sample, int64_t f, PhiloxDomain domain,
                       const Body& body) {

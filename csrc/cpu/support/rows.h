@@ -1,5 +1,5 @@
-// What the separable CPU filters share: cutting a batch into bands of rows, and
-// rows with a border around them.
+// What the separable CPU filters share: cutting a batch into bands of rows,
+// and rows with a border around them.
 #pragma once
 
 #include <algorithm>

@@ -1,14 +1,14 @@
-// The widest vector of the SIMD level a file is compiled for, by GCC/Clang vector extensions, and
-// loops over rows in whole vectors. No intrinsics: the same source serves SSE2, AVX2, AVX-512 and
-// NEON.
+// The widest vector of the SIMD level a file is compiled for,
+// by GCC/Clang vector extensions, and loops over rows in whole vectors.
+// No intrinsics: the same source serves SSE2, AVX2, AVX-512 and NEON.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-// Vectors passed by value would warn below AVX; all functions here are inlined, so no ABI is
-// involved.
+// Vectors passed by value would warn below AVX; all
+// functions here are inlined, so no ABI is involved.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace rf {

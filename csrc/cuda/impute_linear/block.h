@@ -1,6 +1,6 @@
-// What one thread block shares while it solves a system: the arrays of every level, loops over
-// their cells, and reductions. Threads are (32, kThreads / 32): x runs along a row, y takes chunks
-// of rows.
+// What one thread block shares while it solves a system: the arrays
+// of every level, loops over their cells, and reductions. Threads
+// are (32, kThreads / 32): x runs along a row, y takes chunks of rows.
 #pragma once
 
 #include "common/impute_plan.h"

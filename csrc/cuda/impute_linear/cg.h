@@ -46,9 +46,9 @@ struct CgResult {
   bool converged;
 };
 
-// f.u: known values, 0 at live pixels -> the solution. As csrc/cpu/impute_linear/cg.h, pass by
-// pass; y of level 0 lives in q, whose values are used up by then, and the residual to restrict in
-// z.
+// f.u: known values, 0 at live pixels -> the solution. As
+// csrc/cpu/impute_linear/cg.h, pass by pass; y of level 0 lives in q,
+// whose values are used up by then, and the residual to restrict in z.
 template <typename Real>
 __device__ CgResult<Real> solve(const DevicePlan<Real>& plan, const FineField<Real>& f,
                                 const Field<Real>* fields, Real tolerance, int max_iterations,

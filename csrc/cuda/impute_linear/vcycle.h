@@ -1,6 +1,6 @@
-// Set-up of the levels from a mask, and the V-cycle over them; every function is called by the
-// whole block and ends with a barrier. The same method as csrc/cpu/impute_linear/:
-// docs/imputation.md.
+// Set-up of the levels from a mask, and the V-cycle over them; every
+// function is called by the whole block and ends with a barrier. The
+// same method as csrc/cpu/impute_linear/: docs/imputation.md.
 #pragma once
 
 #include "cuda/impute_linear/block.h"
@@ -25,8 +25,8 @@ __device__ __forceinline__ Real anchor_at(const uint8_t* live, int x, int y, int
          s.diag_main * (known(-1, -1) + known(1, 1)) + s.diag_anti * (known(1, -1) + known(-1, 1));
 }
 
-// Flags and anchors of level l (in y and b) from those of the level above it, then its inverse
-// diagonal.
+// Flags and anchors of level l (in y and b) from those
+// of the level above it, then its inverse diagonal.
 template <typename Real>
 __device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live,
                              const Field<Real>* fields, int l) {
@@ -58,16 +58,16 @@ __device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live,
   __syncthreads();
 }
 
-// Residual of a finer level (zero where known) -> right-hand side of the coarser one: the transpose
-// of prolong_at.
+// Residual of a finer level (zero where known) -> right-hand
+// side of the coarser one: the transpose of prolong_at.
 template <typename Real>
 __device__ void restrict_to(const Real* residual, int h, int w, Real* out, int coarse_h,
                             int coarse_w) {
   for_cells(coarse_h, coarse_w, [&](int cx, int cy, int i) {
     Real total = 0;
     for (int dy = -1; dy <= 2; ++dy) {
-      // Beyond the border the nearest row counts again; a row missing below an odd height counts
-      // nothing.
+      // Beyond the border the nearest row counts again;
+      // a row missing below an odd height counts nothing.
       int y = 2 * cy + dy;
       y = y < 0 ? 0 : y == 2 * coarse_h ? y - 1 : y;
       if (y >= h) continue;
@@ -97,9 +97,9 @@ __device__ __forceinline__ Real prolong_at(const Real* e, int coarse_h, int coar
   return Real(0.75) * near_row + Real(0.25) * far_row;
 }
 
-// Level 1's equations for the residual in fields[1].r, approximately solved into fields[1].y.
-// Damping folds into the stencil as a centre weight kappa D, so that inv * centre = kappa / (1 +
-// kappa).
+// Level 1's equations for the residual in fields[1].r, approximately
+// solved into fields[1].y. Damping folds into the stencil as a centre
+// weight kappa D, so that inv * centre = kappa / (1 + kappa).
 template <typename Real>
 __device__ void solve_coarse(const DevicePlan<Real>& plan, const Field<Real>* fields) {
   const int last = plan.levels - 1;

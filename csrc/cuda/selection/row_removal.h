@@ -1,5 +1,5 @@
-// From rates and a rule to what one thread block removes of its row; the twin of
-// cpu/selection/row_removal.h.
+// From rates and a rule to what one thread block removes
+// of its row; the twin of cpu/selection/row_removal.h.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ inline RemovalParams removal_params(rf_rule rule, rf_order order, uint64_t seed,
   return p;
 }
 
-// One rate's removed set: keys >= key (MoRF) or <= key (LeRF); if split, ties go by (hash,
-// feature).
+// One rate's removed set: keys >= key (MoRF) or <= key
+// (LeRF); if split, ties go by (hash, feature).
 template <typename T>
 struct KeyBound {
   key_t<T> key;
@@ -45,8 +45,8 @@ template <typename T, int kRates>
 struct RowRemoval {
   RowSelection<T, 2 * kRates, (kRates > 8 ? 16 : 2)> selection;
   KeyBound<T> bounds[kRates];
-  int16_t rank_of[2 * kRates];  // which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1]
-                                // (percentile)
+  // Which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1] (percentile).
+  int16_t rank_of[2 * kRates];
 
   // Bounds of all rates, nested; all threads of the block call it. Whether the row has a NaN.
   __device__ bool find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,

@@ -50,8 +50,8 @@ struct DigitLevel {
   int shift;
 };
 
-// Groups equal prefixes. One thread: ranks are few, and neighbours differ only from their left
-// neighbour.
+// Groups equal prefixes. One thread: ranks are few,
+// and neighbours differ only from their left neighbour.
 template <typename T, int kRanks, int kGroups>
 __device__ void group_ranks(RowSelection<T, kRanks, kGroups>& s) {
   int groups = 0, previous = -1;

@@ -36,8 +36,8 @@ rf_status launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t smem_b
 
 namespace rf {
 
-// Shared memory, static and dynamic, that a kernel of the current device may use after
-// allow_dynamic_shared.
+// Shared memory, static and dynamic, that a kernel
+// of the current device may use after allow_dynamic_shared.
 inline rf_status shared_memory_limit(size_t* bytes) {
   int device = 0, limit = 0;
   cudaError_t error = cudaGetDevice(&device);

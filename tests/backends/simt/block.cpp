@@ -9,9 +9,9 @@
 #include "sanitizer.h"
 #include "shared.h"
 
-// simt.h declares these const: no kernel may change them, and to a kernel they never change. (They
-// do between threads, but a thread only ever sees its own.) So compilers may keep them in
-// registers.
+// simt.h declares these const: no kernel may change them, and to a kernel
+// they never change. (They do between threads, but a thread only ever
+// sees its own.) So compilers may keep them in registers.
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
@@ -138,8 +138,8 @@ void fiber_main() {
       self->stack = stack;
       fail_deadlock();
     }
-    // This stack is free from here on, although we still stand on it: nothing else runs before the
-    // switch.
+    // This stack is free from here on, although we still
+    // stand on it: nothing else runs before the switch.
     stacks.release(stack);
     if (next == nullptr) switch_to_main();
     void* never;
@@ -276,8 +276,8 @@ bool run_block(const Launch& config, uint3 index, uint64_t order_seed) {
   main_sanitizer = {};
   switch_to(&main_context, &main_sanitizer_stack, dequeue());
   if (failed) {
-    // Whoever waited is abandoned; the stacks are used again, and nothing may still be poisoned on
-    // them.
+    // Whoever waited is abandoned; the stacks are used
+    // again, and nothing may still be poisoned on them.
     for (int i = 0; i < block.size; ++i) {
       Thread& thread = block.threads[i];
       if (thread.stack == nullptr) continue;

@@ -2,8 +2,8 @@
 // them). An access is wrong when it
 //   - is outside every array of the block,
 //   - reads what no thread of the block has written,
-//   - conflicts with an access of another thread that no barrier (or, in a warp, collective)
-//   separates from it.
+//   - conflicts with an access of another thread that no barrier
+//     (or, in a warp, collective) separates from it.
 #include "checks.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Fibers: stacks with a guard page and a context switch of a few nanoseconds. The scheduler
-// (block.cpp) runs every thread of a block on one of these; a suspended fiber is just its saved
-// stack pointer.
+// Fibers: stacks with a guard page and a context switch of a few
+// nanoseconds. The scheduler (block.cpp) runs every thread of a block
+// on one of these; a suspended fiber is just its saved stack pointer.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct Stack {
   char* top = nullptr;
 };
 
-// Stacks are mapped on demand and kept for the life of the process: at most one per thread of a
-// block.
+// Stacks are mapped on demand and kept for the life
+// of the process: at most one per thread of a block.
 class StackPool {
  public:
   Stack* acquire();

@@ -35,8 +35,7 @@ void note_atomic([[maybe_unused]] const void* address, [[maybe_unused]] size_t b
 
 using rf::simt::Access;
 
-// ---- what -fsanitize=thread calls
-// -------------------------------------------------------------------------
+// ==== what -fsanitize=thread calls
 #define RF_SIMT_HOOKS(bytes)                                                \
   void __tsan_read##bytes(void* p) {                                        \
     rf::simt::check(p, bytes, Access::kRead, __builtin_return_address(0));  \
@@ -100,8 +99,7 @@ RF_SIMT_ATOMICS(8, uint8_t)
 RF_SIMT_ATOMICS(32, uint32_t)
 RF_SIMT_ATOMICS(64, uint64_t)
 
-// ---- what -fsanitize=bounds,alignment calls; layouts as in the compilers' runtime
-// (ubsan_handlers.h) --------
+// ==== what -fsanitize=bounds,alignment calls; layouts as in the compilers' ubsan_handlers.h
 struct UbsanLocation {
   const char* file;
   uint32_t line, column;

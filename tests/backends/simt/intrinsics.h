@@ -1,5 +1,5 @@
-// Device functions that are arithmetic: bit manipulation, casts, rounding-mode arithmetic, cached
-// loads.
+// Device functions that are arithmetic: bit manipulation,
+// casts, rounding-mode arithmetic, cached loads.
 #pragma once
 
 #include <math.h>
@@ -9,8 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-// ---- bits
-// -----------------------------------------------------------------------------------------------
+// ==== bits
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
@@ -31,8 +30,8 @@ inline unsigned long long __brevll(unsigned long long x) {
          __brev(static_cast<unsigned>(x >> 32));
 }
 
-// Bytes of the 64-bit y:x, each picked by a nibble of s; bit 3 of the nibble copies the byte's sign
-// bit.
+// Bytes of the 64-bit y:x, each picked by a nibble
+// of s; bit 3 of the nibble copies the byte's sign bit.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
   const uint64_t bytes = (static_cast<uint64_t>(y) << 32) | x;
   unsigned result = 0;
@@ -59,8 +58,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
   return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 
-// ---- reinterpretation
-// -----------------------------------------------------------------------------------
+// ==== reinterpretation
 namespace rf::simt {
 template <typename To, typename From>
 To bit_cast(From from) {
@@ -84,8 +82,7 @@ inline double __hiloint2double(int hi, int lo) {
                                     static_cast<uint32_t>(lo));
 }
 
-// ---- conversions: _rn to nearest even, _rz towards zero, _rd down, _ru up
-// -----------------------------------
+// ==== conversions: _rn to nearest even, _rz towards zero, _rd down, _ru up
 inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 inline int __float2int_rz(float x) { return static_cast<int>(x); }
 inline int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
@@ -97,8 +94,7 @@ inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline float __double2float_rn(double x) { return static_cast<float>(x); }
 inline int __double2int_rn(double x) { return static_cast<int>(rint(x)); }
 
-// ---- arithmetic
-// -----------------------------------------------------------------------------------------
+// ==== arithmetic
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
@@ -151,8 +147,7 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
   }
 }
 
-// ---- memory
-// ---------------------------------------------------------------------------------------------
+// ==== memory
 template <typename T>
 T __ldg(const T* p) {
   return *p;

@@ -74,8 +74,8 @@ rf_status run(const Launch& launch) {
   set_shared_limit(is_allowed_more(launch.kernel) ? device().shared_per_block
                                                   : kSharedBytesDefault);
 
-  // Blocks run one by one, from a seeded start and in a seeded direction: no order is promised by
-  // hardware.
+  // Blocks run one by one, from a seeded start and in a seeded
+  // direction: no order is promised by hardware.
   const uint64_t blocks = 1ull * launch.grid.x * launch.grid.y * launch.grid.z;
   const uint64_t seed = get_seed();
   const uint64_t start = seed == 0 ? 0 : mix(seed) % blocks;

@@ -12,8 +12,7 @@ namespace rf::simt {
 
 namespace {
 
-// ---- sum of a block by a tree in shared memory
-// ----------------------------------------------------------
+// ==== sum of a block by a tree in shared memory
 template <int kThreads>
 __global__ void block_reduce_kernel(const float* __restrict__ in, float* __restrict__ out) {
   RF_SHARED(float, partial, [kThreads]);
@@ -35,8 +34,7 @@ rf_status block_reduce() {
               "block sum", [&] { return out == expected; });
 }
 
-// ---- the same by shuffles, with one value per warp in shared memory
-// -------------------------------------
+// ==== the same by shuffles, with one value per warp in shared memory
 template <typename T>
 __device__ __forceinline__ T warp_sum(T v) {
   for (int delta = 16; delta > 0; delta /= 2) v += __shfl_down_sync(kFull, v, delta);
@@ -68,8 +66,7 @@ rf_status warp_reduce() {
               [&] { return out == std::vector<T>(256, expected); });
 }
 
-// ---- histogram: shared atomics, then global ones
-// --------------------------------------------------------
+// ==== histogram: shared atomics, then global ones
 __global__ void histogram_kernel(const unsigned char* in, int n, unsigned* bins) {
   RF_SHARED(unsigned, local, [64]);
   for (int i = threadIdx.x; i < 64; i += blockDim.x) local[i] = 0;
@@ -90,8 +87,7 @@ rf_status histogram() {
               "histogram", [&] { return bins == expected; });
 }
 
-// ---- transposed tile, with the tile passed to device functions in the ways kernels do
-// ------------------------
+// ==== transposed tile, with the tile passed to device functions in the ways kernels do
 constexpr int kTile = 16;
 
 __device__ void put(float* row, int x, float v) { row[x] = v; }
@@ -118,8 +114,7 @@ rf_status transpose() {
       "transposed tile", [&] { return out == expected; });
 }
 
-// ---- 3-D grid of 3-D blocks: every cell is visited once
-// -------------------------------------------------------
+// ==== 3-D grid of 3-D blocks: every cell is visited once
 __global__ void grid_3d_kernel(int* visits) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
             z = blockIdx.z * blockDim.z + threadIdx.z;
@@ -139,8 +134,7 @@ rf_status grid_3d() {
               [&] { return visits == expected; });
 }
 
-// ---- dynamic shared memory, more than 48 KB of it
-// --------------------------------------------------------
+// ==== dynamic shared memory, more than 48 KB of it
 __global__ void dynamic_shared_kernel(const double* in, double* out, int n) {
   RF_DYNAMIC_SHARED(double, row);
   for (int i = threadIdx.x; i < n; i += blockDim.x) row[i] = in[i];

@@ -10,8 +10,7 @@ namespace rf::simt {
 
 namespace {
 
-// ---- barriers
-// -------------------------------------------------------------------------------------------
+// ==== barriers
 __global__ void missing_barrier_kernel(const float* in, float* out) {
   RF_SHARED(float, row, [64]);
   row[threadIdx.x] = in[threadIdx.x];
@@ -96,8 +95,7 @@ __global__ void barrier_or_shuffle_kernel() {
 }
 rf_status barrier_or_shuffle() { return launch(barrier_or_shuffle_kernel, 1, 64, 0, nullptr); }
 
-// ---- warps
-// ----------------------------------------------------------------------------------------------
+// ==== warps
 __global__ void exited_lane_kernel(int n) {
   if (threadIdx.x >= n) return;
   __shfl_down_sync(kFull, 1.0f, 1);
@@ -115,8 +113,7 @@ rf_status different_collectives() {
 __global__ void wrong_mask_kernel() { __syncwarp(0x0000ffffu); }
 rf_status wrong_mask() { return launch(wrong_mask_kernel, 1, 32, 0, nullptr); }
 
-// ---- memory
-// ---------------------------------------------------------------------------------------------
+// ==== memory
 __global__ void shared_row_overrun_kernel(int column) {  // out of the row, but not of the array
   RF_SHARED(float, tile, [8][8]);
   tile[threadIdx.x][column] = 1.0f;
@@ -176,8 +173,7 @@ rf_status global_overrun() {
   return launch(global_overrun_kernel, 1, 36, 0, nullptr, out.data());
 }
 
-// ---- launches that a device refuses
-// -----------------------------------------------------------------------
+// ==== launches that a device refuses
 __global__ void empty_kernel() {}
 __global__ void big_dynamic_kernel() {
   RF_DYNAMIC_SHARED(char, buffer);

@@ -18,8 +18,7 @@ rf_status all_true(void (*kernel)(int*), int threads, const char* what) {
               [&] { return ok == std::vector<int>(threads, 1); });
 }
 
-// ---- shuffles: every kind, segments, 64-bit values
-// -------------------------------------------------------
+// ==== shuffles: every kind, segments, 64-bit values
 __global__ void shuffle_kernel(int* ok) {
   const int lane = threadIdx.x % 32;
   const long long wide = (static_cast<long long>(lane) << 40) + 7;
@@ -36,8 +35,7 @@ __global__ void shuffle_kernel(int* ok) {
 }
 rf_status shuffle_kinds() { return all_true(shuffle_kernel, 96, "shuffles"); }
 
-// ---- votes and integer reductions
-// -------------------------------------------------------------------------
+// ==== votes and integer reductions
 __global__ void vote_kernel(int* ok) {
   const int lane = threadIdx.x % 32;
   bool right = __ballot_sync(kFull, lane % 3 == 0) == 0x49249249u;
@@ -55,8 +53,7 @@ __global__ void vote_kernel(int* ok) {
 }
 rf_status votes() { return all_true(vote_kernel, 64, "votes"); }
 
-// ---- two halves of a warp apart, and a last warp of 8 lanes
-// ---------------------------------------------
+// ==== two halves of a warp apart, and a last warp of 8 lanes
 __global__ void partial_mask_kernel(int* ok) {
   const int lane = threadIdx.x % 32;
   if (threadIdx.x >= 32) {
@@ -71,8 +68,7 @@ __global__ void partial_mask_kernel(int* ok) {
 }
 rf_status partial_masks() { return all_true(partial_mask_kernel, 40, "partial masks"); }
 
-// ---- barriers that count
-// --------------------------------------------------------------------------------
+// ==== barriers that count
 __global__ void barrier_vote_kernel(int* ok) {
   const int t = threadIdx.x;
   bool right = __syncthreads_count(t % 2) == 35;
@@ -82,8 +78,7 @@ __global__ void barrier_vote_kernel(int* ok) {
 }
 rf_status barrier_votes() { return all_true(barrier_vote_kernel, 70, "barrier votes"); }
 
-// ---- what is ordered without a block barrier: lanes by __syncwarp; and equal stores do not race
-// -----------------
+// ==== what is ordered without a block barrier: lanes by __syncwarp; and equal stores do not race
 __global__ void syncwarp_kernel(int* ok) {
   RF_SHARED(int, values, [2][32]);
   RF_SHARED(bool, seen, );
@@ -101,8 +96,7 @@ __global__ void syncwarp_kernel(int* ok) {
 }
 rf_status syncwarp_order() { return all_true(syncwarp_kernel, 64, "order by __syncwarp"); }
 
-// ---- types: vectors, half, an over-aligned and a struct array
-// -------------------------------------------------
+// ==== types: vectors, half, an over-aligned and a struct array
 struct Pair {
   float value;
   int index;
@@ -134,8 +128,7 @@ rf_status types() {
               [&] { return ok == std::vector<int>(16, 1); });
 }
 
-// ---- intrinsics and atomics
-// -------------------------------------------------------------------------------
+// ==== intrinsics and atomics
 __global__ void intrinsics_kernel(int* ok) {
   bool right = __popc(0xf0f0u) == 8 && __popcll(~0ull) == 64 && __clz(1) == 31 && __clzll(0) == 64;
   right &=

@@ -1,7 +1,7 @@
-// Shared memory of the running block. Arrays live in one arena, poisoned at first use in every
-// block, with red zones between them. They are real arrays, so sizeof, decay and references work as
-// on the device; what checks them is compiled in (checks.cpp: every access and every index) or
-// AddressSanitizer.
+// Shared memory of the running block. Arrays live in one arena, poisoned at first
+// use in every block, with red zones between them. They are real arrays,
+// so sizeof, decay and references work as on the device; what checks them
+// is compiled in (checks.cpp: every access and every index) or AddressSanitizer.
 #pragma once
 
 #include <cstddef>

@@ -30,8 +30,8 @@ namespace rf {
 
 namespace simt {
 
-// A stream that knows the statement it was passed in: launches are named in messages by where they
-// are.
+// A stream that knows the statement it was passed in:
+// launches are named in messages by where they are.
 struct StreamAt {
   rf_stream stream;
   const char* file;

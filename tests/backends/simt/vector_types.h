@@ -1,5 +1,5 @@
-// CUDA's built-in vector types, with CUDA's alignment: UBSan reports a misaligned vector load or
-// store.
+// CUDA's built-in vector types, with CUDA's alignment:
+// UBSan reports a misaligned vector load or store.
 #pragma once
 
 #define RF_SIMT_VECTOR2(name, type, alignment) \
