@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 TIE_BREAK, PIXEL_RANDOM, BLOCK_RANDOM, NOISE_FILL, IMPUTE_NOISE, AUGMENT, SHUFFLE, EXPLAIN_NOISE = range(1, 9)
 # From 256 on: domains that only Python draws from. Never reuse or renumber: stored results depend on them.
-NULL_MAPS = 256
+NULL_MAPS, WATERMARK = 256, 257
 
 _F = np.float32
 

@@ -50,6 +50,32 @@ def verify_command(pack: Annotated[Path, typer.Argument(help="The pack to check.
     typer.echo(f"{pack}: {len(data)} images, all checksums right")
 
 
+@app.command("watermark")
+def watermark_command(
+    source: Annotated[str, typer.Argument(help="Name or path of a dataset, as for roarfast.data.load.")],
+    target: Annotated[Path, typer.Argument(help="The .npz file to write.")],
+    kind: Annotated[str, typer.Option("--kind", help="number, or stripes.")] = "number",
+    canvas: Annotated[str, typer.Option("--canvas", help="image, or blank (grey).")] = "image",
+    relabel: Annotated[str, typer.Option("--relabel", help="random: deal labels anew; keep them.")] = "random",
+    split: Annotated[str, typer.Option("--split", help="train, test or all.")] = "train",
+    root: Annotated[Path | None, typer.Option("--root", help="Folder of the named datasets.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Only the first n images.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of labels and places.")] = 0,
+) -> None:
+    """Write the label into each image, so that it is known where an explanation must point."""
+    from roarfast.data import watermark
+
+    try:
+        data = watermark.watermark(load(source, split, root, n=n), kind, canvas=canvas, labels=relabel, seed=seed)
+        watermark.save(data, target)
+    except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(
+        f"{target}: {len(data)} images with their {kind}, {data.num_classes} classes, masks of the effective region"
+    )
+
+
 @app.command("show")
 def show_command(
     name: Annotated[str, typer.Argument(help="Name or path, as for roarfast.data.load.")],

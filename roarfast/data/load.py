@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from roarfast.data import pack, shapes
+from roarfast.data import official, pack, shapes
 from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.folders import load_folder
 from roarfast.data.npz import load_npz
 
-NAMES = ("shapes", "digits", "cifar10", "svhn", "cub200")
+NAMES = ("shapes", "digits", "mnist", "fashion", "cifar10", "cifar100", "svhn", "cub200")
 _CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
@@ -37,13 +37,14 @@ def load(
     """Load one split of a dataset.
 
     Args:
-        name_or_path: `"shapes"` (generated), `"digits"` (scikit-learn), `"cifar10"`, `"svhn"`, `"cub200"`, or a path: a
+        name_or_path: `"shapes"` (generated), `"digits"` (scikit-learn), `"mnist"`, `"fashion"`, `"cifar10"`, `"cifar100"`,
+            `"svhn"`, `"cub200"`, or a path: a
             pack, an image folder (one folder per class, or the official layout of CUB-200-2011), or an `.npz` file with
             `images`, `labels` and `is_train`, or `train_images`, `train_labels`, `test_images` and `test_labels`
             (`docs/data.md`).
         split: `"train"` or `"test"`; `"all"` for everything a path holds.
         root: folder of the named datasets; default `default_root()`.
-        download: fetch `cifar10` or `svhn` into `root` if it is not there. Nothing is downloaded unless asked for.
+        download: fetch `cifar10`, `svhn`, `mnist`, `fashion` or `cifar100` into `root` if it is not there. Nothing is downloaded unless asked for.
         size: scale and centre-crop image files to this size; `cub200` takes 224 unless told otherwise.
         n: only the first n images (of `shapes`: generate n).
         seed: of `shapes`.
@@ -74,6 +75,8 @@ def load(
         data = _digits(split)
     elif name in ("cifar10", "svhn"):
         data = _torchvision(name, split, folder, download)
+    elif name in official.NAMES:
+        data = official.load_official(name, split, folder, download)
     elif name == "cub200":
         data = _cub200(split, folder, 224 if size is None else size)
     else:

@@ -12,7 +12,7 @@ from roarfast.data.dataset import Array, DataError, Dataset
 from roarfast.data.decode import decode_image, map_parallel, stack_images
 
 SPLIT_KEYS = ("train_images", "train_labels", "test_images", "test_labels")
-_OTHER_KEYS = ("images", "labels", "is_train", "jpeg", "offsets", "class_names", "bbox_xyxy")
+_OTHER_KEYS = ("images", "labels", "is_train", "jpeg", "offsets", "class_names", "bbox_xyxy", "masks")
 _MOST_CHANNELS = 4  # RGB and alpha: an axis of at most this size beside larger ones is that of the channels
 
 
@@ -90,8 +90,16 @@ def _whole(path: Path, arrays: Mapping[str, Array], split: str, size: int | None
             raise DataError(f"{path}: layout={layout!r} is for arrays of images; decoded ones are NHWC")
         images = _decode_jpegs(path, arrays["jpeg"], arrays["offsets"], rows, size)
     boxes = arrays["bbox_xyxy"][rows].astype(np.float32) if "bbox_xyxy" in arrays and size is None else None
+    masks = None
+    if "masks" in arrays and "images" in arrays:
+        if arrays["masks"].dtype != bool or arrays["masks"].shape != (len(labels), *images.shape[1:3]):
+            raise DataError(
+                f"{path}: masks must be bool [N, H, W], ({len(labels)}, {images.shape[1]}, {images.shape[2]}), got "
+                f"{arrays['masks'].dtype} of shape {arrays['masks'].shape}"
+            )
+        masks = arrays["masks"][rows]
     classes = _classes(path, list(arrays), most)
-    return Dataset(images, labels[rows], classes, name=str(path), split=split, boxes=boxes)
+    return Dataset(images, labels[rows], classes, name=str(path), split=split, boxes=boxes, masks=masks)
 
 
 def _members(path: Path) -> list[str]:
