@@ -9,9 +9,20 @@ export ROARFAST_CUDA
 ROARFAST_SIMD_LEVELS ?= $(if $(shell grep -m1 avx512vl /proc/cpuinfo 2>/dev/null),,$(if $(filter x86_64,$(shell uname -m)),v3))
 export ROARFAST_SIMD_LEVELS
 export ROARFAST_SIMT := ON
+# The tests run in this many processes; a file's tests stay together. PYTEST_ARGS="-n 0 -s -k name" for one process.
+TEST_PROCESSES ?= auto
 PYTEST_ARGS ?=
+# torch's threads would spin while those of another process work.
+export OMP_WAIT_POLICY ?= passive
+# Compilations are kept where ccache is installed.
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+export CMAKE_CUDA_COMPILER_LAUNCHER ?= ccache
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+endif
 
-.PHONY: help build build-simt test test-asan demo bench bench-check lint format kernels clean
+.PHONY: help build build-simt test test-asan demo bench bench-check lint format kernels nightly clean
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make demo       a whole study on generated images, a few minutes; ends with the path of its report"
@@ -19,19 +30,20 @@ help:
 	@echo "make lint       formatting, linting and types"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
+	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # torch first: a later package must not pull in another build of it.
-$(BIN)/.runtime: constraints.txt pyproject.toml requirements.txt
+$(BIN)/.runtime: constraints.txt pyproject.toml tools/requirements.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) torch
 	$(PIP) torchvision
-	$(PIP) setuptools cmake ninja pybind11 -r requirements.txt
+	$(PIP) $$($(BIN)/python tools/requirements.py build study)
 	touch $@
 
-$(BIN)/.packages: $(BIN)/.runtime requirements-dev.txt
-	$(PIP) -r requirements-dev.txt
+$(BIN)/.packages: $(BIN)/.runtime
+	$(PIP) $$($(BIN)/python tools/requirements.py dev)
 	touch $@
 
 $(BIN)/.installed: $(BIN)/.runtime setup.py CMakeLists.txt tests/backends/simt/CMakeLists.txt
@@ -46,7 +58,7 @@ build-simt: build
 	@PATH="$(abspath $(BIN)):$$PATH" cmake --build build/cmake --target _simt -- --quiet
 
 test: build-simt $(BIN)/.packages
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
@@ -71,8 +83,12 @@ format: $(BIN)/.packages
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(git ls-files '*.h' '*.cpp' '*.cu')
 
+# Every architecture; .ci/run compiles for one.
 kernels: $(BIN)/.packages
 	$(BIN)/python tools/kernel_resources.py --fail-on-spill
+
+nightly: build-simt $(BIN)/.packages
+	bash .ci/nightly
 
 clean:
 	rm -rf build dist roarfast/*.so *.egg-info $(VENV)

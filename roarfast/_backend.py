@@ -34,6 +34,13 @@ def built_simd_levels() -> list[str]:
     return [level for level in reversed(SIMD_LEVELS) if importlib.util.find_spec(f"roarfast._cpu_{level}")]
 
 
+def runnable_simd_levels() -> list[str]:
+    """The SIMD levels of this build that this processor runs, lowest first."""
+    base = _load("_cpu_base")
+    usable = SIMD_LEVELS[SIMD_LEVELS.index(base.best_simd_level()) :] if base is not None else ()
+    return [level for level in built_simd_levels() if level in usable]
+
+
 @cache
 def cpu() -> ModuleType:
     """The CPU kernels at the best SIMD level this processor runs, or at `ROARFAST_SIMD=base|v3|v4`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -11,11 +11,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from roarfast.study import grammar
 from roarfast.study.errors import ConfigError, Problem, nearest
 from roarfast.study.toml_lines import line_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 Protocol = Literal["roar", "kar", "road", "road-retrain", "no-retrain", "mask-only"]
 Order = Literal["morf", "lerf"]

@@ -26,4 +26,4 @@ cd tests
 if [ $# -eq 0 ]; then
   set -- ops data/test_impute_dataset.py
 fi
-exec "$PYTHON" -m pytest -q -s --rootdir=.. -c ../pyproject.toml "$@" -k "not simt"
+exec "$PYTHON" -m pytest -q -n "${TEST_PROCESSES:-auto}" --rootdir=.. -c ../pyproject.toml "$@" -k "not simt"

@@ -20,5 +20,5 @@ export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 export ROARFAST_SIMT_MODULE=_simt_asan
 # NumPy's own allocator would hide small overruns between its arrays.
 export PYTHONMALLOC=malloc
-if [ $# -eq 0 ]; then set -- -q -k "simt" tests; fi
+if [ $# -eq 0 ]; then set -- -n "${TEST_PROCESSES:-auto}" --dist loadfile -k "simt" tests; fi
 exec "$PYTHON" -m pytest "$@"
