@@ -49,7 +49,7 @@ def main() -> None:
     out = np.empty(photos.shape, np.uint8)  # one rate at a time, as a study uses it
     start = time.perf_counter()
     for j in range(len(RATES)):
-        rf.impute_dataset(photos, codes, RATES, j=j, layout="NHWC", out=out, progress=False)
+        rf.impute_dataset(photos, codes, RATES, rate_index=j, layout="NHWC", out=out, progress=False)
     ours = time.perf_counter() - start
     print(f"ours: {n} photos x {len(RATES)} rates, {rf.get_num_threads()} threads: {ours:.1f} s")
 

@@ -138,7 +138,7 @@ class ImageFiller {
     if (spec_.kind == RF_FILL_VALUES) {
       return to_pixel<T>(spec_.values[(spec_.values_per_image ? image_ * layout_.c : 0) + channel]);
     }
-    return to_pixel<T>(mean(channel, x, mask, spec_.kind == RF_FILL_MEAN_KEPT));
+    return to_pixel<T>(mean(channel, x, mask, spec_.kind == RF_FILL_KEPT_MEAN));
   }
 
   double mean(int64_t channel, const T* x, const uint8_t* mask, bool only_kept) const {

@@ -26,7 +26,7 @@ struct Batch {
   rf_dtype imputed_dtype;
   rf_layout layout, out_layout;
   int64_t c, h, w, code_channels, out_h, out_w;
-  int drop, keep;
+  int rate_index, keep;
 };
 
 // What a row needs to know about its sample.
@@ -61,24 +61,24 @@ void normalise(const uint8_t* __restrict pixel, int64_t count, float scale, floa
   for_lanes(count, [=](int64_t i) { value[i] = static_cast<float>(pixel[i]) * scale + bias; });
 }
 
-void normalise_fill(const uint8_t* __restrict pixel, const uint8_t* __restrict codes, int drop,
-                    int keep, float fill, int64_t count, float scale, float bias,
+void normalise_fill(const uint8_t* __restrict pixel, const uint8_t* __restrict codes,
+                    int rate_index, int keep, float fill, int64_t count, float scale, float bias,
                     float* __restrict value) {
   for_lanes(count, [=](int64_t i) {
     const float kept = static_cast<float>(pixel[i]) * scale + bias;
-    const int removed = (static_cast<int>(codes[i]) <= drop) ^ keep;
+    const int removed = (static_cast<int>(codes[i]) <= rate_index) ^ keep;
     value[i] = removed ? fill : kept;
   });
 }
 
 template <typename T>
-void normalise_imputed(const uint8_t* __restrict pixel, const uint8_t* __restrict codes, int drop,
-                       int keep, const T* __restrict imputed, int64_t count, float scale,
-                       float bias, float* __restrict value) {
+void normalise_imputed(const uint8_t* __restrict pixel, const uint8_t* __restrict codes,
+                       int rate_index, int keep, const T* __restrict imputed, int64_t count,
+                       float scale, float bias, float* __restrict value) {
   for_lanes(count, [=](int64_t i) {
     const float kept = static_cast<float>(pixel[i]);
     const float other = rf::load(imputed[i]);
-    const int removed = (static_cast<int>(codes[i]) <= drop) ^ keep;
+    const int removed = (static_cast<int>(codes[i]) <= rate_index) ^ keep;
     value[i] = (removed ? other : kept) * scale + bias;
   });
 }
@@ -110,18 +110,20 @@ void channel_values(const Batch& batch, const Row& row, int64_t channel, int64_t
   const int64_t plane = row.image * batch.code_channels + (batch.code_channels > 1 ? channel : 0);
   const uint8_t* codes = batch.codes + (plane * batch.h + row.y) * batch.w + x;
   if (batch.imputed == nullptr) {
-    normalise_fill(pixel, codes, batch.drop, batch.keep, batch.fill[channel], count, scale, bias,
-                   value);
+    normalise_fill(pixel, codes, batch.rate_index, batch.keep, batch.fill[channel], count, scale,
+                   bias, value);
   } else if (batch.imputed_dtype == RF_UINT8) {
     uint8_t buffer[kSegment];
     const uint8_t* imputed = channel_row(static_cast<const uint8_t*>(batch.imputed), batch,
                                          row.image, channel, row.y, x, count, buffer);
-    normalise_imputed(pixel, codes, batch.drop, batch.keep, imputed, count, scale, bias, value);
+    normalise_imputed(pixel, codes, batch.rate_index, batch.keep, imputed, count, scale, bias,
+                      value);
   } else {
     rf::half_t buffer[kSegment];
     const rf::half_t* imputed = channel_row(static_cast<const rf::half_t*>(batch.imputed), batch,
                                             row.image, channel, row.y, x, count, buffer);
-    normalise_imputed(pixel, codes, batch.drop, batch.keep, imputed, count, scale, bias, value);
+    normalise_imputed(pixel, codes, batch.rate_index, batch.keep, imputed, count, scale, bias,
+                      value);
   }
 }
 
@@ -233,7 +235,7 @@ bool make_rgb_row(const Batch& batch, const rf::RgbRows& rgb, const Row& row, fl
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
                                      int64_t h, int64_t w, const int64_t* index, const int64_t* ids,
                                      int64_t b, const uint8_t* codes, int64_t code_channels,
-                                     int drop, int keep, const void* imputed,
+                                     int rate_index, int keep, const void* imputed,
                                      rf_dtype imputed_dtype, const float* table, int64_t pad,
                                      int64_t out_h, int64_t out_w, int augment_crop,
                                      int augment_flip, uint64_t seed, uint64_t epoch, void* out,
@@ -248,14 +250,29 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
                       static_cast<long long>(index[i]));
     }
   }
-  const Batch batch = {
-      images, codes,      imputed, table, table + c, table + 2 * c, table + 3 * c, imputed_dtype,
-      layout, out_layout, c,       h,     w,         code_channels, out_h,         out_w,
-      drop,   keep != 0};
+  const Batch batch = {images,
+                       codes,
+                       imputed,
+                       table,
+                       table + c,
+                       table + 2 * c,
+                       table + 3 * c,
+                       imputed_dtype,
+                       layout,
+                       out_layout,
+                       c,
+                       h,
+                       w,
+                       code_channels,
+                       out_h,
+                       out_w,
+                       rate_index,
+                       keep != 0};
   const int64_t range_y = h + 2 * pad - out_h, range_x = w + 2 * pad - out_w;
   const int64_t grain = std::max<int64_t>(1, kTaskElements / (out_w * c));
   std::optional<rf::RgbRows> rgb;
-  if (stays_rgb(batch, out_dtype)) rgb.emplace(table, table + c, table + 2 * c, drop, keep != 0);
+  if (stays_rgb(batch, out_dtype))
+    rgb.emplace(table, table + c, table + 2 * c, rate_index, keep != 0);
   rf::dispatch_float(out_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {

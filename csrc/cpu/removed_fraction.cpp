@@ -1,12 +1,12 @@
-// The fraction of features whose code says they are removed at rate j.
+// The fraction of features whose code says they are removed at a rate.
 #include "common/status.h"
 #include "cpu/support/parallel.h"
 
 extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f,
-                                         int64_t j, rf_stream) {
+                                         int64_t rate_index, rf_stream) {
   if (f == 0 && n > 0)
     return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
-  const int limit = static_cast<int>(j);
+  const int limit = static_cast<int>(rate_index);
   rf::parallel_for(n, 1 + 262144 / std::max<int64_t>(f, 1), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const uint8_t* row = codes + i * f;

@@ -29,22 +29,22 @@ __global__ void __launch_bounds__(rf::kMeanLanes)
 }  // namespace
 
 extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype,
-                             int64_t n, int64_t c, int64_t p, int channels_last, int per_feature,
+                             int64_t n, int64_t c, int64_t p, rf_layout layout, int per_feature,
                              rf_fill_kind kind, const double* values, int values_per_image,
                              const void* other, double noise_mean, double noise_std, uint64_t seed,
                              const int64_t* index, rf_stream stream) {
-  const rf::ImageLayout layout{n, c, p, channels_last != 0, per_feature != 0};
+  const rf::ImageLayout images{n, c, p, layout == RF_NHWC, per_feature != 0};
   const rf::FillSpec spec{kind, values, values_per_image != 0, other, noise_mean, noise_std, seed};
-  if (const rf_status bad = rf::check_fill(layout, spec)) return bad;
-  if (n == 0 || layout.features() == 0) return RF_OK;
-  const bool needs_mean = kind == RF_FILL_MEAN_KEPT || kind == RF_FILL_MEAN_ALL;
+  if (const rf_status bad = rf::check_fill(images, spec)) return bad;
+  if (n == 0 || images.features() == 0) return RF_OK;
+  const bool needs_mean = kind == RF_FILL_KEPT_MEAN || kind == RF_FILL_IMAGE_MEAN;
   const int64_t parts = needs_mean ? 1 : (p + kPixelsPerBlock - 1) / kPixelsPerBlock;
   const unsigned grid = static_cast<unsigned>(std::min(n * parts, kMaxGrid));
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     status = rf::launch(fill_kernel<T>, grid, rf::kMeanLanes, 0, stream, static_cast<const T*>(x),
-                        mask, static_cast<T*>(out), layout, spec, parts, index);
+                        mask, static_cast<T*>(out), images, spec, parts, index);
   });
   return known ? status : rf::fail_dtype("fill", dtype);
 }

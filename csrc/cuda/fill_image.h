@@ -58,9 +58,9 @@ __device__ void fill_image(FillShared& shared, const ImageLayout& layout, const 
     T value{};
     if (spec.kind == RF_FILL_VALUES) {
       value = to_pixel<T>(spec.values[(spec.values_per_image ? image * layout.c : 0) + channel]);
-    } else if (spec.kind == RF_FILL_MEAN_KEPT || spec.kind == RF_FILL_MEAN_ALL) {
+    } else if (spec.kind == RF_FILL_KEPT_MEAN || spec.kind == RF_FILL_IMAGE_MEAN) {
       value = to_pixel<T>(
-          channel_mean(shared, layout, x, channel, spec.kind == RF_FILL_MEAN_KEPT, removed));
+          channel_mean(shared, layout, x, channel, spec.kind == RF_FILL_KEPT_MEAN, removed));
     }
     for (int64_t pixel = first; pixel < layout.p; pixel += step) {
       const int64_t i =

@@ -24,7 +24,7 @@ struct Batch {
   int64_t n, c, h, w, code_channels, out_h, out_w, pad;
   int64_t blocks_per_sample;
   uint64_t seed, epoch;
-  int drop, keep;
+  int rate_index, keep;
   bool nhwc, out_nhwc, imputed_bytes, random_crop, random_flip;
 };
 
@@ -65,7 +65,8 @@ __global__ void gather_batch_kernel(Batch batch,
         if (batch.codes != nullptr) {
           const int64_t code_plane =
               image * batch.code_channels + (batch.code_channels > 1 ? channel : 0);
-          removed = (batch.codes[code_plane * plane + source] <= batch.drop) != (batch.keep != 0);
+          removed =
+              (batch.codes[code_plane * plane + source] <= batch.rate_index) != (batch.keep != 0);
         }
         if (removed && batch.imputed == nullptr) {
           value = fill[channel];
@@ -93,7 +94,7 @@ __global__ void gather_batch_kernel(Batch batch,
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
                                      int64_t h, int64_t w, const int64_t* index, const int64_t* ids,
                                      int64_t b, const uint8_t* codes, int64_t code_channels,
-                                     int drop, int keep, const void* imputed,
+                                     int rate_index, int keep, const void* imputed,
                                      rf_dtype imputed_dtype, const float* table, int64_t pad,
                                      int64_t out_h, int64_t out_w, int augment_crop,
                                      int augment_flip, uint64_t seed, uint64_t epoch, void* out,
@@ -123,7 +124,7 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
                        blocks_per_sample,
                        seed,
                        epoch,
-                       drop,
+                       rate_index,
                        keep,
                        layout == RF_NHWC,
                        out_layout == RF_NHWC,

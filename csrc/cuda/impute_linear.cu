@@ -317,7 +317,7 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
 
 extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out,
                                       rf_dtype in_dtype, rf_dtype out_dtype, int64_t n, int64_t c,
-                                      int64_t h, int64_t w, int channels_last, int64_t mask_count,
+                                      int64_t h, int64_t w, rf_layout layout, int64_t mask_count,
                                       double weight_main, double weight_y, double weight_anti,
                                       double weight_x, double tol, int64_t max_iter,
                                       double empty_value, double noise, rf_impute_noise noise_kind,
@@ -337,7 +337,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   const Plan plan = make_plan(h, w, weights);
   Arguments a{};
   a.x = x, a.mask = mask, a.out = out, a.in_dtype = in_dtype, a.out_dtype = out_dtype;
-  a.systems = n * c, a.c = c, a.channels_last = channels_last != 0;
+  a.systems = n * c, a.c = c, a.channels_last = layout == RF_NHWC;
   a.mask_stride = mask_count == 1 ? 0 : h * w;
   a.max_iter = static_cast<int>(max_iter);
   a.empty_value = empty_value, a.noise = noise;

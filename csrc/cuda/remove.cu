@@ -39,18 +39,18 @@ __global__ void __launch_bounds__(rf::kSelectThreads, 4)
 }  // namespace
 
 extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtype dtype,
-                               rf_dtype in_dtype, int64_t n, int64_t c, int64_t p,
-                               int channels_last, int per_feature, double drop, rf_rule rule,
-                               rf_order order, int keep, uint64_t seed, const int64_t* index,
-                               uint8_t* nan_flags, rf_fill_kind kind, const double* values,
-                               int values_per_image, const void* other, double noise_mean,
-                               double noise_std, uint64_t noise_seed, void*, rf_stream stream) {
-  const rf::ImageLayout layout{n, c, p, channels_last != 0, per_feature != 0};
+                               rf_dtype in_dtype, int64_t n, int64_t c, int64_t p, rf_layout layout,
+                               int per_feature, double drop, rf_rule rule, rf_order order, int keep,
+                               uint64_t seed, const int64_t* index, uint8_t* nan_flags,
+                               rf_fill_kind kind, const double* values, int values_per_image,
+                               const void* other, double noise_mean, double noise_std,
+                               uint64_t noise_seed, void*, rf_stream stream) {
+  const rf::ImageLayout images{n, c, p, layout == RF_NHWC, per_feature != 0};
   const rf::FillSpec spec{kind,      values,    values_per_image != 0, other, noise_mean,
                           noise_std, noise_seed};
-  if (const rf_status bad = rf::check_fill(layout, spec)) return bad;
-  if (const rf_status bad = rf::check_selection(layout.mask_size(), &drop, 1)) return bad;
-  if (n == 0 || layout.features() == 0) return RF_OK;
+  if (const rf_status bad = rf::check_fill(images, spec)) return bad;
+  if (const rf_status bad = rf::check_selection(images.mask_size(), &drop, 1)) return bad;
+  if (n == 0 || images.features() == 0) return RF_OK;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, &drop, 1);
   const unsigned grid = static_cast<unsigned>(std::min(n, rf::kMaxRowGrid));
   rf_status status = RF_OK;
@@ -61,7 +61,7 @@ extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtyp
       using A = typename decltype(map)::type;
       status = rf::launch(remove_kernel<X, A>, grid, rf::kSelectThreads, 0, stream,
                           static_cast<const X*>(x), static_cast<const A*>(in), static_cast<X*>(out),
-                          layout, spec, params, keep, index, nan_flags);
+                          images, spec, params, keep, index, nan_flags);
     });
   });
   return known ? status

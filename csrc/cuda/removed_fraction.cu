@@ -1,4 +1,4 @@
-// The fraction of features whose code says they are removed at rate j. One block per row; counts
+// The fraction of features whose code says they are removed at a rate. One block per row; counts
 // are integers, so the order of the additions does not matter.
 #include <algorithm>
 #include <cstdint>
@@ -29,10 +29,10 @@ __global__ void removed_fraction_kernel(const uint8_t* __restrict__ codes,  // [
 }  // namespace
 
 extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f,
-                                         int64_t j, rf_stream stream) {
+                                         int64_t rate_index, rf_stream stream) {
   if (n == 0) return RF_OK;
   if (f == 0) return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
   const unsigned grid = static_cast<unsigned>(std::min<int64_t>(n, 1 << 20));
   return rf::launch(removed_fraction_kernel, grid, kThreads, 0, stream, codes, out, n, f,
-                    static_cast<int>(j));
+                    static_cast<int>(rate_index));
 }

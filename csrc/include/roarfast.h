@@ -106,7 +106,7 @@ typedef enum rf_layout {
 //  - ids [b]: what the randomness of each sample is keyed by; null for index itself.
 //  - codes [n, code_channels, h, w] (code_channels 1 or c, always planes), null for no removal: a
 //  pixel is
-//    removed where codes <= drop, with keep != 0 where codes > drop.
+//    removed where codes <= rate_index, with keep != 0 where codes > rate_index.
 //  - imputed, the layout of images, uint8 or float16 in units of 0..255: replaces removed pixels;
 //  null for fill.
 //  - table float [4, c]: scale, bias, fill, pad. out = pixel * scale + bias, rounded twice in
@@ -118,7 +118,7 @@ typedef enum rf_layout {
 //    mirrored.
 rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c, int64_t h,
                           int64_t w, const int64_t* index, const int64_t* ids, int64_t b,
-                          const uint8_t* codes, int64_t code_channels, int drop, int keep,
+                          const uint8_t* codes, int64_t code_channels, int rate_index, int keep,
                           const void* imputed, rf_dtype imputed_dtype, const float* table,
                           int64_t pad, int64_t out_h, int64_t out_w, int augment_crop,
                           int augment_flip, uint64_t seed, uint64_t epoch, void* out,
@@ -142,7 +142,7 @@ typedef enum rf_impute_status {
 // Removed pixels (mask != 0) become the weighted mean of their neighbours inside the image,
 // simultaneously, to `tol` of the range of the known pixels; then noise is added to them. Known
 // pixels are copied.
-//   x [n, c, h, w], or [n, h, w, c] if channels_last; mask [mask_count, h, w], mask_count 1 or n
+//   x [n, c, h, w], or [n, h, w, c]: `layout`; mask [mask_count, h, w], mask_count 1 or n
 //   out: the dtype of x, or for uint8 x also float16 or float32
 //   weights of the neighbours: weight_x left and right, weight_y above and below, weight_main upper
 //   left and
@@ -153,7 +153,7 @@ typedef enum rf_impute_status {
 //   empty_value
 rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* out, rf_dtype in_dtype,
                            rf_dtype out_dtype, int64_t n, int64_t c, int64_t h, int64_t w,
-                           int channels_last, int64_t mask_count, double weight_main,
+                           rf_layout layout, int64_t mask_count, double weight_main,
                            double weight_y, double weight_anti, double weight_x, double tol,
                            int64_t max_iter, double empty_value, double noise,
                            rf_impute_noise noise_kind, uint64_t seed, const int64_t* index,
@@ -196,35 +196,34 @@ rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtype, int64_t 
                         rf_stream stream);
 int64_t rf_rank_codes_workspace_bytes(rf_dtype dtype, int64_t n, int64_t f, int64_t ndrops);
 
-// codes [n, f] -> out [n]: how many features have a code <= j, as a fraction of f.
-rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f, int64_t j,
-                              rf_stream stream);
+// codes [n, f] -> out [n]: how many features have a code <= rate_index, as a fraction of f.
+rf_status rf_removed_fraction(const uint8_t* codes, double* out, int64_t n, int64_t f,
+                              int64_t rate_index, rf_stream stream);
 
 // ---- fill, remove
 // --------------------------------------------------------------------------------------- Images x,
-// out [n, c, p] of p pixels, or [n, p, c] if channels_last; masks [n, p], or as x if per_feature.
+// out [n, c, p] of p pixels, or [n, p, c]: `layout`; masks [n, p], or as x if per_feature.
 typedef enum rf_fill_kind {
   RF_FILL_VALUES = 0,  // values [c], or [n, c] if values_per_image
-  RF_FILL_MEAN_KEPT =
+  RF_FILL_KEPT_MEAN =
       1,  // mean of the pixels that stay, per image and channel (all pixels if none stays)
-  RF_FILL_MEAN_ALL = 2,  // mean of all pixels, per image and channel
-  RF_FILL_IMAGE = 3,     // the same feature of `other`, which is as x
-  RF_FILL_NOISE = 4,     // noise_mean + noise_std * standard normal (Philox; seed, index)
+  RF_FILL_IMAGE_MEAN = 2,  // mean of all pixels, per image and channel
+  RF_FILL_IMAGE = 3,       // the same feature of `other`, which is as x
+  RF_FILL_NOISE = 4,       // noise_mean + noise_std * standard normal (Philox; seed, index)
 } rf_fill_kind;
 // Values for uint8 images are rounded to the nearest even integer and clipped.
 rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_dtype dtype, int64_t n,
-                  int64_t c, int64_t p, int channels_last, int per_feature, rf_fill_kind kind,
+                  int64_t c, int64_t p, rf_layout layout, int per_feature, rf_fill_kind kind,
                   const double* values, int values_per_image, const void* other, double noise_mean,
                   double noise_std, uint64_t seed, const int64_t* index, rf_stream stream);
 
 // rf_removal_mask of `in` and rf_fill of x in one go. `seed` breaks ties, `noise_seed` draws noise.
 rf_status rf_remove(const void* x, const void* in, void* out, rf_dtype dtype, rf_dtype in_dtype,
-                    int64_t n, int64_t c, int64_t p, int channels_last, int per_feature,
-                    double drop, rf_rule rule, rf_order order, int keep, uint64_t seed,
-                    const int64_t* index, uint8_t* nan_flags, rf_fill_kind kind,
-                    const double* values, int values_per_image, const void* other,
-                    double noise_mean, double noise_std, uint64_t noise_seed, void* workspace,
-                    rf_stream stream);
+                    int64_t n, int64_t c, int64_t p, rf_layout layout, int per_feature, double drop,
+                    rf_rule rule, rf_order order, int keep, uint64_t seed, const int64_t* index,
+                    uint8_t* nan_flags, rf_fill_kind kind, const double* values,
+                    int values_per_image, const void* other, double noise_mean, double noise_std,
+                    uint64_t noise_seed, void* workspace, rf_stream stream);
 int64_t rf_remove_workspace_bytes(rf_dtype in_dtype, int64_t n, int64_t c, int64_t p,
                                   int per_feature);
 

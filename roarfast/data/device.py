@@ -31,12 +31,12 @@ class Transform:
         crop: output size; None: the images'.
         random_crop: crop at a random place rather than in the middle.
         flip: mirror half of the samples.
-        j: drop index into the rank codes; None: remove nothing.
+        rate_index: position of the drop rate in the list of the rank codes; None: remove nothing.
         keep: KAR: keep what would be removed, remove the rest.
         fill: value of removed pixels in units of 0..255; None: the mean.
         seed: of the augmentation.
         dtype: `"float32"`, `"float16"` or `"bfloat16"`.
-        memory: `"NCHW"` or `"NHWC"` (channels-last).
+        out_layout: `"NCHW"` or `"NHWC"` (channels-last).
     """
 
     mean: PerChannel | None = None
@@ -46,12 +46,12 @@ class Transform:
     crop: int | tuple[int, int] | None = None
     random_crop: bool = False
     flip: bool = False
-    j: int | None = None
+    rate_index: int | None = None
     keep: bool = False
     fill: PerChannel | None = None
     seed: int = 0
     dtype: str = "float32"
-    memory: str = "NCHW"
+    out_layout: str = "NCHW"
 
 
 class DeviceDataset:
@@ -134,15 +134,15 @@ class DeviceDataset:
             Images `[B, C, H, W]` of the transform's dtype and memory order, and labels int64 `[B]`, on the device.
         """
         transform = transform or Transform()
-        if transform.j is not None and self.codes is None:
-            raise ValueError(f"transform.j is {transform.j}, but this DeviceDataset has no codes")
+        if transform.rate_index is not None and self.codes is None:
+            raise ValueError(f"transform.rate_index is {transform.rate_index}, but this DeviceDataset has no codes")
         keep: dict[int, torch.Tensor] = {}
         options = self._options(transform)
         for batch, sizes in self._resident_batches(index, reuse) if self.resident else self._streamed_batches(index):
             out = keep.get(len(batch.rows)) if reuse else None
             x = gather_batch(
-                batch.images, batch.rows, batch.codes if transform.j is not None else None, ids=batch.ids,
-                imputed=batch.imputed if transform.j is not None else None, epoch=epoch, out=out, **options,
+                batch.images, batch.rows, batch.codes if transform.rate_index is not None else None, ids=batch.ids,
+                imputed=batch.imputed if transform.rate_index is not None else None, epoch=epoch, out=out, **options,
             )  # fmt: skip
             if reuse and out is None:
                 keep[len(batch.rows)] = x
@@ -153,8 +153,8 @@ class DeviceDataset:
         return {
             "layout": "NHWC", "mean": self.dataset.mean if t.mean is None else t.mean,
             "std": self.dataset.std if t.std is None else t.std, "pad": t.pad, "pad_value": t.pad_value, "crop": t.crop,
-            "random_crop": t.random_crop, "flip": t.flip, "j": t.j, "keep": t.keep, "fill": t.fill, "seed": t.seed,
-            "dtype": t.dtype, "memory": t.memory,
+            "random_crop": t.random_crop, "flip": t.flip, "rate_index": t.rate_index, "keep": t.keep, "fill": t.fill, "seed": t.seed,
+            "dtype": t.dtype, "out_layout": t.out_layout,
         }  # fmt: skip
 
     def _resident_batches(self, index: Iterable[Array], together: bool) -> Iterator[tuple[StreamedBatch, list[int]]]:

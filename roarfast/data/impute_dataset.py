@@ -9,19 +9,20 @@ import numpy as np
 
 from roarfast._progress import progress as show_progress
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import ArrayT
+from roarfast.ops._arrays import LAYOUT_CODES, ArrayT
 from roarfast.ops._op import is_tensor
+from roarfast.ops._renamed import renamed
 from roarfast.ops.impute_linear import solve
 
-_LAYOUTS = ("NCHW", "NHWC")
 _CHUNK_BYTES = 64 << 20  # of images at a time: enough to keep every thread busy, little beside a dataset
 
 
+@renamed(j="rate_index=...")
 def impute_dataset(
     images: ArrayT,
     codes: Any,
     drops: Sequence[float],
-    j: int | Sequence[int] | None = None,
+    rate_index: int | Sequence[int] | None = None,
     *,
     noise: float = 0.01,
     noise_kind: str = "gaussian",
@@ -45,9 +46,9 @@ def impute_dataset(
 
     Args:
         images: uint8 `[N, C, H, W]`, or `[N, H, W, C]` with `layout="NHWC"`.
-        codes: Rank codes, uint8 `[N, H, W]`: a pixel is removed at `drops[j]` where `codes <= j`.
+        codes: Rank codes, uint8 `[N, H, W]`: a pixel is removed at `drops[rate_index]` where `codes <= rate_index`.
         drops: The drop rates that the codes were made for, ascending.
-        j: Which of them: a position, or several; default all.
+        rate_index: Which of them: a position, or several; default all.
         noise: As in `impute_linear`, but in units of 0..1: 0.01 is 2.55 grey levels.
         noise_kind: As in `impute_linear`.
         seed: As in `impute_linear`. The same noise is used at every drop rate.
@@ -56,7 +57,7 @@ def impute_dataset(
         max_iter: As in `impute_linear`.
         weights: As in `impute_linear`.
         empty_value: As in `impute_linear`, in units of 0..255.
-        keep: Remove where `codes > j` instead (KAR).
+        keep: Remove where `codes > rate_index` instead (KAR).
         layout: Memory order of `images` and of the result.
         dtype: `"uint8"` (rounded), or `"float16"` in units of 0..255.
         chunk: Images per step; default about 64 MB of them.
@@ -64,7 +65,8 @@ def impute_dataset(
         out: Where to write the result, for instance a memory map.
 
     Returns:
-        Images of `dtype`, shaped like `images`; with an axis of drop rates in front unless `j` is a single position.
+        Images of `dtype`, shaped like `images`; with an axis of drop rates in front unless `rate_index` is a single
+        position.
 
     Example:
         >>> import numpy as np, roarfast as rf
@@ -74,7 +76,7 @@ def impute_dataset(
         (2, 2, 3, 8, 8)
     """
     check.array("images", images, ("uint8",))
-    check.one_of("layout", layout, _LAYOUTS)
+    check.one_of("layout", layout, LAYOUT_CODES)
     check.one_of("dtype", dtype, ("uint8", "float16"))
     check.array("codes", codes, ("uint8",))
     check.same_kind(images=images, codes=codes)
@@ -87,9 +89,9 @@ def impute_dataset(
     rates = [check.number("drops", rate, 0, 1) for rate in drops]
     if not rates:
         raise ValueError("drops must have at least one rate")
-    single = j is not None and not isinstance(j, Sequence)
-    positions = list(range(len(rates))) if j is None else [j] if single else list(j)  # type: ignore[arg-type]
-    positions = [check.integer("j", p, 0, len(rates) - 1) for p in positions]
+    single = rate_index is not None and not isinstance(rate_index, Sequence)
+    positions = list(range(len(rates))) if rate_index is None else [rate_index] if single else list(rate_index)  # type: ignore[arg-type]
+    positions = [check.integer("rate_index", p, 0, len(rates) - 1) for p in positions]
     ids = _ids(index, images)
     shape = tuple(images.shape) if single else (len(positions), *images.shape)
     result = _output(out, shape, dtype, images)
@@ -105,7 +107,7 @@ def impute_dataset(
                 target = result[rows] if single else result[k, rows]
                 solve(
                     x, mask, 255 * noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
-                    layout == "NHWC", dtype, target,
+                    layout, dtype, target,
                 )  # fmt: skip
                 job.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
     return result  # type: ignore[no-any-return]

@@ -30,7 +30,7 @@ def random_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
     return maps.unsqueeze(1)
 
 
-def block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
+def nested_block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
     """BlockRandom for all drop rates at once, `[N, 1, H, W]` in [0, 1].
 
     The pixels above any threshold form one rectangle with the image's aspect ratio, always inside the image. Its
@@ -51,13 +51,13 @@ def block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
 
 
 def model_free_map(base: str, x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
-    """The map `[N, 1, H, W]` of `sobel`, `rand` or `block`."""
+    """The map `[N, 1, H, W]` of `sobel`, `rand` or `nested_block`."""
     size = (int(x.shape[-2]), int(x.shape[-1]))
     if base == "sobel":
         return sobel_map(x, options.sobel_axis)
     if base == "rand":
         return random_map(index, size, seed)
     if options.block_drop is None:
-        return block_map(index, size, seed)
+        return nested_block_map(index, size, seed)
     mask = rf.block_random((len(index), *size), options.block_drop, seed=seed, index=index, device=index.device)
     return mask.float().unsqueeze(1)  # type: ignore[no-any-return]

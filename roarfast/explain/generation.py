@@ -44,7 +44,7 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
 
     Model and seed are left out (null) where the estimator does not depend on them.
     """
-    random = name.ensemble is not None or name.base in ("rand", "block") or name.base in explainer.external
+    random = name.ensemble is not None or name.base in ("rand", "nested_block") or name.base in explainer.external
     alone = name.base in MODEL_FREE_BASES
     return {
         "estimator": str(name),
@@ -157,7 +157,7 @@ def _channels(name: Name, map_shape: tuple[int, ...]) -> int:
 
 
 def _relevant(name: Name, options: Options) -> dict[str, Any]:
-    prefixes = {"ig": "ig_", "gc": "gc_", "sobel": "sobel_", "block": "block_"}
+    prefixes = {"ig": "ig_", "gc": "gc_", "sobel": "sobel_", "nested_block": "block_"}
     keep = tuple(prefix for base, prefix in prefixes.items() if base == name.base)
     if name.ensemble is not None:
         keep += ("noise", "input_range", "vg_unbiased") if name.ensemble == "vg" else ("noise", "input_range")

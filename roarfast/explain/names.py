@@ -9,7 +9,7 @@ from dataclasses import dataclass
 GRADIENT_BASES = ("grad", "gi", "ig", "gb", "gc")
 """Bases that an ensemble can average: each is computed from gradients, so noise on the input moves it."""
 
-MODEL_FREE_BASES = ("sobel", "rand", "block")
+MODEL_FREE_BASES = ("sobel", "rand", "nested_block")
 BASES = GRADIENT_BASES + MODEL_FREE_BASES
 ENSEMBLES = ("sg", "sg-sq", "vg")
 
@@ -17,7 +17,7 @@ GRAMMAR = """\
 estimator := term | term "^2"                      ^2: the squared values
 term      := base | ensemble | ensemble "(" gradient-base ")"
 ensemble  := "sg" | "sg-sq" | "vg"                 SmoothGrad, SmoothGrad-squared, VarGrad; of grad unless a base is given
-base      := gradient-base | "sobel" | "rand" | "block" | a name given to a user's estimator
+base      := gradient-base | "sobel" | "rand" | "nested_block" | a name given to a user's estimator
 gradient-base := "grad" | "gi" | "ig" | "gb" | "gc"
 examples: grad  grad^2  ig^2  sg^2  sg-sq(ig)  vg(gb)  gc^2  sobel^2  rand"""
 
@@ -84,6 +84,12 @@ def parse(text: str | Name, custom: Collection[str] = ()) -> Name:
         if base not in GRADIENT_BASES:
             raise _error(text, f"{head}(...) takes a gradient-type base, not {base!r}", custom)
         return Name(base, head, squared)
+    if head == "block" and head not in custom:
+        raise _error(
+            text,
+            "a block is a new rectangle for every drop rate, so it has no map; the map of nested ones is 'nested_block'",
+            custom,
+        )
     if head not in BASES and head not in custom:
         raise _error(text, f"there is no estimator {head!r}", custom)
     if base is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from roarfast.explain.quadrature import METHODS
 
-BASELINES = ("image-mean",)
+BASELINES = ("image_mean",)
 CAM_COMBINE = ("sum", "mean-abs")
 
 
@@ -22,7 +22,7 @@ class Options:
     Attributes:
         ig_steps: Points on the path of integrated gradients.
         ig_method: `"left"`, `"right"`, `"middle"`, `"trapezoid"` or `"gausslegendre"`.
-        ig_baseline: Where the path starts: a number, one number per channel, or `"image-mean"` (the channel means
+        ig_baseline: Where the path starts: a number, one number per channel, or `"image_mean"` (the channel means
             of each image). In the units of the input that the model is given.
         noise_samples: Noisy copies per image for `sg`, `sg-sq` and `vg`.
         noise: Standard deviation of the noise: as a fraction of the range (max - min) of each image, or absolute.
@@ -34,7 +34,7 @@ class Options:
         gc_relu: Keep only positive evidence, as Grad-CAM is defined.
         gc_combine: `"sum"` over the layer's channels, or `"mean-abs"`: the mean of absolute values.
         sobel_axis: -1 (the default of SciPy and of the paper's code), -2, or `"magnitude"`.
-        block_drop: None: `block` is a map of nested random rectangles, right for every drop rate. A rate: the map
+        block_drop: None: `nested_block` is a map of nested random rectangles, right for every drop rate. A rate: the map
             of `roarfast.block_random` at that rate.
     """
 
@@ -87,8 +87,9 @@ class Options:
         return replace(preset, **changes)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        """The fields as JSON values, for hashes: they keep the first name of a baseline, as stored keys do."""
+        values = asdict(self) | ({"ig_baseline": "image-mean"} if self.ig_baseline == "image_mean" else {})
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
 def _at_least(name: str, value: Any, low: int) -> None:

@@ -91,10 +91,10 @@ class Perturber:
         mask = self._mask(codes, local, rate)
         rows = pixels[local]
         if fill == "kept_mean":
-            rows = rf.fill(rows, mask, "mean", layout="NHWC")
+            rows = rf.fill(rows, mask, "kept_mean", layout="NHWC")
         else:
             rows, _ = solve(
-                rows, mask, 255 * self.how.noise, self.seed, ids[local], 1e-5, None, None, "gaussian", 0.0, True,
+                rows, mask, 255 * self.how.noise, self.seed, ids[local], 1e-5, None, None, "gaussian", 0.0, "NHWC",
                 "uint8", None,
             )  # fmt: skip
             empty = mask.flatten(1).all(1)
@@ -105,7 +105,7 @@ class Perturber:
         everything = torch.ones(pixels.shape[:3], dtype=torch.bool, device=pixels.device)
         options: dict[str, Any] = {"layout": "NHWC", "seed": self.seed, "index": ids}
         if self.how.fill == "image_mean":
-            return rf.fill(pixels, everything, "mean_all", **options)
+            return rf.fill(pixels, everything, "image_mean", **options)
         if self.how.fill == "blur":
             return rf.fill(pixels, everything, "blur", sigma=self.how.blur, **options)
         mean = 255 * sum(self.inputs.center) / self.inputs.channels
@@ -117,14 +117,14 @@ class Perturber:
     ) -> Tensor:  # fmt: skip
         dtype = self.dtype if self.dtype in (torch.float32, torch.float16, torch.bfloat16) else torch.float32
         options: dict[str, Any] = {
-            "mean": self.inputs.mean, "std": self.inputs.std, "layout": "NHWC", "memory": "NHWC", "dtype": dtype,
+            "mean": self.inputs.mean, "std": self.inputs.std, "layout": "NHWC", "out_layout": "NHWC", "dtype": dtype,
         }  # fmt: skip
         if codes is not None and rate is not None:
             rows = (codes[local] > rate[:, None, None]).to(torch.uint8)
             pixels = pixels[local]
             imputed = None if imputed is None else imputed[local]
             local = torch.arange(len(local), device=local.device)
-            options |= {"codes": rows, "j": 0, "keep": self.how.keep, "fill": fill, "imputed": imputed}
+            options |= {"codes": rows, "rate_index": 0, "keep": self.how.keep, "fill": fill, "imputed": imputed}
         return rf.gather_batch(pixels, local, **options).to(self.dtype)
 
     # Floating point
@@ -148,8 +148,7 @@ class Perturber:
                 rows, mask, "noise", noise_mean=mean, noise_std=self.inputs.spread, seed=self.seed, index=ids[local]
             )
         else:
-            name = {"image_mean": "mean_all", "kept_mean": "mean", "blur": "blur"}[str(fill)]
-            rows = rf.fill(rows, mask, name, sigma=self.how.blur)
+            rows = rf.fill(rows, mask, fill, sigma=self.how.blur)
         return self._normalise(rows)
 
     def _each(self, noisy: bool, ids: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ArrayT = TypeVar("ArrayT", bound="np.ndarray[Any, Any] | torch.Tensor")
 
 # The values of rf_dtype in csrc/include/roarfast.h.
+LAYOUT_CODES = {"NCHW": 0, "NHWC": 1}  # the values of rf_layout
 DTYPE_CODES = {"float16": 0, "bfloat16": 1, "float32": 2, "float64": 3, "uint8": 4, "bool": 5}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 # `dtype.name` builds its string anew each time, which takes microseconds; np.dtype(name) parses it.

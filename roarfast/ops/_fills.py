@@ -12,8 +12,13 @@ from roarfast.ops._op import is_tensor
 from roarfast.ops.gaussian_filter import gaussian_filter
 
 # The values of rf_fill_kind in csrc/include/roarfast.h.
-KINDS = {"values": 0, "mean": 1, "mean_all": 2, "image": 3, "noise": 4}
-NAMES = ("zero", "mean", "mean_all", "blur", "noise")
+KINDS = {"values": 0, "kept_mean": 1, "image_mean": 2, "image": 3, "noise": 4}
+NAMES = ("zero", "kept_mean", "image_mean", "blur", "noise", "linear")
+_INSTEAD = {
+    "mean": "'kept_mean' is the mean of the pixels that stay, 'image_mean' that of all",
+    "mean_all": "it is called 'image_mean'",
+    "dataset_mean": "an op sees one batch: give the means of the dataset, one number per channel",
+}
 
 
 class Fill(NamedTuple):
@@ -33,6 +38,8 @@ def prepare(
     mean = check.number("noise_mean", noise_mean)
     std = check.number("noise_std", noise_std, 0)
     if isinstance(value, str):
+        if value in _INSTEAD:
+            raise ValueError(f"{name} {value!r}: {_INSTEAD[value]}")
         check.one_of(name, value, NAMES)
         if value == "blur":
             return Fill("image", None, _blur(x, layout, sigma), mean, std)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roarfast.ops import _check as check
+from roarfast.ops._arrays import LAYOUT_CODES
 
 LAYOUTS = {"NCHW": 3, "NHWC": 3, "NHW": 2, "NF": 1}  # trailing axes of one image; leading axes are free
 
@@ -17,13 +18,8 @@ class Layout(NamedTuple):
     n: int
     c: int
     p: int
-    channels_last: bool
+    layout_code: int
     per_feature: bool
-
-    @property
-    def mask_size(self) -> int:
-        """Features of one mask."""
-        return self.c * self.p if self.per_feature else self.p
 
 
 def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_name: str = "mask") -> Layout:
@@ -50,4 +46,4 @@ def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_n
             "" if channel_axis is None else f" (per pixel) or {x_shape} (per feature)"
         )
         raise ValueError(f"{mask_name} must have shape {allowed} for x of shape {x_shape}, got {mask_shape}")
-    return Layout(math.prod(leading), c, math.prod(pixels), layout == "NHWC", per_feature)
+    return Layout(math.prod(leading), c, math.prod(pixels), LAYOUT_CODES.get(layout, 0), per_feature)

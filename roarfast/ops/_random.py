@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from roarfast import _backend
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import NUMPY, Arrays
 from roarfast.ops._op import _torch_arrays, register_torch
@@ -23,7 +24,11 @@ def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
 
 
 def empty(shape: Sequence[int], dtype: str, device: Any) -> tuple[Arrays, Any]:
-    """An adapter and an uninitialised array: NumPy if `device` is None, else a torch tensor on that device."""
+    """An adapter and an uninitialised array: NumPy if `device` is None, else a torch tensor on that device.
+
+    Also tells the kernels the number of threads, as `Op.run` does for ops that are given arrays.
+    """
+    _backend.apply_num_threads()
     if device is None:
         return NUMPY, np.empty(tuple(shape), dtype)
     import torch

@@ -72,13 +72,9 @@ def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
     return array, array.ctypes.data
 
 
-def sample_ndim(a: Any, ndim: int, per_channel: bool = False) -> int:
-    """How many trailing axes of `a` make up one sample: `ndim`, or 3 with `per_channel`."""
+def sample_ndim(a: Any, ndim: int) -> int:
+    """How many trailing axes of `a` make up one sample."""
     ndim = check.integer("ndim", ndim, 1, 3)
-    if per_channel:
-        if ndim not in (2, 3):
-            raise ValueError(f"per_channel=True ranks [C, H, W] together, which is ndim=3, got ndim={ndim}")
-        ndim = 3
     if len(a.shape) < ndim:
         hint = "" if ndim == 1 else f"; for features [N, F] pass ndim=1 (got ndim={ndim})"
         raise ValueError(f"a must be {_AXES[ndim]}, got shape {tuple(a.shape)}{hint}")
@@ -152,12 +148,10 @@ class Ranking(NamedTuple):
     raises: bool
 
 
-def check_ranking(
-    a: Any, rule: str, order: str, seed: Any, index: Any, per_channel: bool, ndim: int, nan: str
-) -> Ranking:
+def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: int, nan: str) -> Ranking:
     """Checks the map `a` and how it is to be ranked."""
     check.array("a", a, DTYPE_CODES)
-    ndim = sample_ndim(a, ndim, per_channel)
+    ndim = sample_ndim(a, ndim)
     check.one_of("rule", rule, RULES)
     check.one_of("order", order, ORDERS)
     ids = sample_index(index, samples(a.shape, ndim)[0], a)

@@ -7,8 +7,9 @@ from typing import Any
 from roarfast.ops import _check as check
 from roarfast.ops import _fills, _images
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, Arrays, ArrayT
 from roarfast.ops._op import define_op
+from roarfast.ops.impute_linear import solve
 
 IMAGE_DTYPES = (*FLOATS, "uint8")
 BLUR_SIGMA = 10.0
@@ -17,7 +18,7 @@ BLUR_SIGMA = 10.0
 def fill(
     x: ArrayT,
     mask: ArrayT,
-    value: Any = "mean_all",
+    value: Any = "image_mean",
     *,
     layout: str = "NCHW",
     sigma: float = BLUR_SIGMA,
@@ -32,9 +33,10 @@ def fill(
     Args:
         x: Images `[..., C, H, W]`: uint8, float16, bfloat16 (torch), float32 or float64.
         mask: bool or uint8, True = replaced: per pixel `[..., H, W]`, or per feature, of the shape of `x`.
-        value: A number; one per channel `[C]`; one per image and channel `[N, C]`; `"zero"`; `"mean"`: the image's
-            channel mean over the pixels that stay (over all, if none stays); `"mean_all"`: over all pixels; `"blur"`: the
-            image after a Gaussian blur; `"noise"`: Gaussian noise, the same for a sample in any batch.
+        value: A number; one per channel `[C]`; one per image and channel `[N, C]`; `"zero"`; `"kept_mean"`: the
+            image's channel mean over the pixels that stay (over all, if none stays); `"image_mean"`: over all pixels;
+            `"blur"`: the image after a Gaussian blur; `"noise"`: Gaussian noise, the same for a sample in any batch;
+            `"linear"`: `impute_linear` without noise.
         layout: `"NCHW"`, `"NHWC"`, `"NHW"` (no channels) or `"NF"` (features); leading axes are free.
         sigma: Standard deviation of the blur, in pixels.
         noise_mean: Mean of the noise.
@@ -56,12 +58,24 @@ def fill(
     check.array("mask", mask, ("bool", "uint8"))
     check.same_kind(x=x, mask=mask)
     sizes = _images.parse(x.shape, layout, mask.shape)
+    if isinstance(value, str) and value == "linear":
+        return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
     ready = _fills.prepare("value", value, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
     return _op(  # type: ignore[no-any-return]
         x, mask, ready.values, ready.other, index, ready.kind, layout, ready.noise_mean, ready.noise_std,
         selection.seed_value(seed), out=out,
     )  # fmt: skip
+
+
+def impute(x: Any, mask: Any, layout: str, sizes: _images.Layout, out: Any) -> Any:
+    """The fill `"linear"`: like `impute_linear` without noise, in the dtype of x also for uint8."""
+    if layout not in LAYOUT_CODES or sizes.per_feature:
+        raise ValueError(
+            "the fill 'linear' needs images and a mask per pixel: layout 'NCHW' or 'NHWC' and mask [..., H, W], "
+            f"got layout={layout!r}, x {tuple(x.shape)} and mask {tuple(mask.shape)}"
+        )
+    return solve(x, mask, 0.0, 0, None, 1e-5, None, None, "gaussian", 0.0, layout, check.dtype_name(x), out)[0]
 
 
 def blur_fill(
@@ -136,10 +150,10 @@ def _run(
     out: Any = None,
 ) -> Any:
     x, mask = xp.contiguous(x), xp.contiguous(mask)
-    n, c, p, channels_last, per_feature = _images.parse(x.shape, layout, mask.shape)
+    n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
     result = xp.output(out, x.shape, xp.dtype(x), x)
     per_image = values is not None and len(values.shape) == 2
-    shape = DTYPE_CODES[xp.dtype(x)], n, c, p, int(channels_last), int(per_feature)
+    shape = DTYPE_CODES[xp.dtype(x)], n, c, p, layout_code, int(per_feature)
     xp.call(
         x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, int(per_image), other, noise_mean, noise_std,
         seed, index,

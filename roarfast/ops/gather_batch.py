@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, Arrays, ArrayT
 from roarfast.ops._op import define_op, is_tensor
+from roarfast.ops._renamed import renamed
 
-LAYOUTS = {"NCHW": 0, "NHWC": 1}  # the values of rf_layout
 _OUT_DTYPES = ("float32", "float16", "bfloat16")
 _NUMBERS = (int, float)
 PerChannel = float | Sequence[float]
 
 
+@renamed(j="rate_index=...", drop="rate_index=...", memory="out_layout=...")
 def gather_batch(
     images: ArrayT,
     index: ArrayT | Sequence[int],
     codes: ArrayT | None = None,
-    j: int | None = None,
+    rate_index: int | None = None,
     fill: PerChannel | None = None,
     *,
     keep: bool = False,
@@ -39,7 +40,7 @@ def gather_batch(
     epoch: int = 0,
     ids: ArrayT | None = None,
     dtype: Any = "float32",
-    memory: str = "NCHW",
+    out_layout: str = "NCHW",
     check_index: bool = False,
     out: ArrayT | None = None,
 ) -> ArrayT:
@@ -54,10 +55,10 @@ def gather_batch(
         index: integers `[B]` in [0, N): the samples of the batch; repeats are fine. On CUDA the values are not looked at
             (that would wait for the device): a sample out of range becomes NaN, unless `check_index`.
         codes: rank codes, uint8 `[N, H, W]`, or `[N, C, H, W]` to remove channels separately (planes, whatever the
-            layout). A pixel is removed where `codes <= j`.
-        j: position of the drop rate in the list the codes were made for; -1 removes nothing.
+            layout). A pixel is removed where `codes <= rate_index`.
+        rate_index: position of the drop rate in the list the codes were made for; -1 removes nothing.
         fill: what replaces removed pixels, per channel, in units of 0..255. Default: `255 * mean`.
-        keep: KAR: remove where `codes > j` instead.
+        keep: KAR: remove where `codes > rate_index` instead.
         imputed: uint8 or float16 in units of 0..255, shaped like `images`: replaces removed pixels in place of `fill`.
         layout: memory order of `images` and `imputed`.
         pad: pixels added on each side before the crop.
@@ -73,7 +74,7 @@ def gather_batch(
         epoch: in [0, 2^48).
         ids: int64 `[B]`: what randomness is keyed by when `index` points into a part of the dataset. Default `index`.
         dtype: `"float32"`, `"float16"` or `"bfloat16"` (torch only).
-        memory: memory order of the result; `"NHWC"` is torch's `channels_last`.
+        out_layout: memory order of the result; `"NHWC"` is torch's `channels_last`.
         check_index: also check `index` on CUDA, at the price of a synchronisation.
         out: where to write the result.
 
@@ -87,8 +88,8 @@ def gather_batch(
         (2, 3, 32, 32)
     """
     check.array("images", images, ("uint8",))
-    check.one_of("layout", layout, LAYOUTS)
-    check.one_of("memory", memory, LAYOUTS)
+    check.one_of("layout", layout, LAYOUT_CODES)
+    check.one_of("out_layout", out_layout, LAYOUT_CODES)
     if len(images.shape) != 4:
         raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
     n = int(images.shape[0])
@@ -98,7 +99,7 @@ def gather_batch(
         ids = _index("ids", ids, images)
         if len(ids) != len(index):
             raise ValueError(f"ids must have as many entries as index ({len(index)}), got {len(ids)}")
-    drop = _check_codes(codes, j, (n, channels, h, w))
+    rate_index = _check_codes(codes, rate_index, (n, channels, h, w))
     if imputed is not None:
         check.array("imputed", imputed, ("uint8", "float16"))
         if codes is None:
@@ -120,8 +121,8 @@ def gather_batch(
     if check_index:
         _check_range(index, n)
     return _op(
-        images, index, table, ids, codes, imputed, layout, drop, bool(keep), pad, out_h, out_w, bool(random_crop),
-        bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, memory,
+        images, index, table, ids, codes, imputed, layout, rate_index, bool(keep), pad, out_h, out_w, bool(random_crop),
+        bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
         out=out,
     )  # type: ignore[no-any-return]  # fmt: skip
 
@@ -153,18 +154,18 @@ def _check_range(index: Any, n: int) -> None:
         raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")
 
 
-def _check_codes(codes: Any, j: int | None, nchw: tuple[int, int, int, int]) -> int:
+def _check_codes(codes: Any, rate_index: int | None, nchw: tuple[int, int, int, int]) -> int:
     n, c, h, w = nchw
     if codes is None:
-        if j is not None:
-            raise ValueError("j needs codes: without them no pixel is removed")
+        if rate_index is not None:
+            raise ValueError("rate_index needs codes: without them no pixel is removed")
         return -1
     check.array("codes", codes, ("uint8",))
     if tuple(codes.shape) not in ((n, h, w), (n, c, h, w)):
         raise ValueError(f"codes must be {(n, h, w)} or {(n, c, h, w)} like images, got shape {tuple(codes.shape)}")
-    if j is None:
-        raise ValueError("codes needs j, the position of the drop rate in the list the codes were made for")
-    return check.integer("j", j, -1, 255)
+    if rate_index is None:
+        raise ValueError("codes needs rate_index, the position of the drop rate in the list the codes were made for")
+    return check.integer("rate_index", rate_index, -1, 255)
 
 
 def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
@@ -205,9 +206,9 @@ def _table(
 
 
 def _run(
-    xp: Arrays, images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, drop: int,
+    xp: Arrays, images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, rate_index: int,
     keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
-    memory: str, out: Any = None,
+    out_layout: str, out: Any = None,
 ) -> Any:  # fmt: skip
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
@@ -217,18 +218,18 @@ def _run(
     code_channels = 1 if codes is None or len(codes.shape) == 3 else c
     imputed_dtype = DTYPE_CODES["uint8" if imputed is None else xp.dtype(imputed)]
     # The kernel sees dense memory: for NHWC that is the permuted view of what the caller gets.
-    dense = out if out is None or memory == "NCHW" else _permute(out, 0, 2, 3, 1)
-    shape = [b, c, out_h, out_w] if memory == "NCHW" else [b, out_h, out_w, c]
+    dense = out if out is None or out_layout == "NCHW" else _permute(out, 0, 2, 3, 1)
+    shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
     result = xp.output(dense, shape, dtype, images)
     xp.call(
-        images, "gather_batch", images, LAYOUTS[layout], n, c, h, w, index, ids, b, codes, code_channels, drop, keep,
+        images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, keep,
         imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],
-        LAYOUTS[memory],
+        LAYOUT_CODES[out_layout],
     )  # fmt: skip
     xp.finish(result, dense)
     if out is not None:
         return out
-    return result if memory == "NCHW" else _permute(result, 0, 3, 1, 2)
+    return result if out_layout == "NCHW" else _permute(result, 0, 3, 1, 2)
 
 
 def _permute(a: Any, *order: int) -> Any:
@@ -238,17 +239,17 @@ def _permute(a: Any, *order: int) -> Any:
 def _fake(images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, *rest: Any) -> Any:
     import torch
 
-    out_h, out_w, dtype, memory = rest[3], rest[4], rest[9], rest[10]
+    out_h, out_w, dtype, out_layout = rest[3], rest[4], rest[9], rest[10]
     b, c = index.shape[0], images.shape[1 if layout == "NCHW" else 3]
-    if memory == "NCHW":
+    if out_layout == "NCHW":
         return images.new_empty((b, c, out_h, out_w), dtype=getattr(torch, dtype))
     return images.new_empty((b, out_h, out_w, c), dtype=getattr(torch, dtype)).permute(0, 3, 1, 2)
 
 
 _op = define_op(
     "gather_batch",
-    "(Tensor images, Tensor index, Tensor table, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int drop, "
-    "bool keep, int pad, int out_h, int out_w, bool random_crop, bool flip, int seed, int epoch, str dtype, str memory) "
+    "(Tensor images, Tensor index, Tensor table, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int rate_index, "
+    "bool keep, int pad, int out_h, int out_w, bool random_crop, bool flip, int seed, int epoch, str dtype, str out_layout) "
     "-> Tensor",
     _run,
     _fake,

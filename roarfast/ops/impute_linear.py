@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, NUMPY, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, NUMPY, Arrays, ArrayT
 from roarfast.ops._op import _torch_arrays, define_op, is_tensor
+from roarfast.ops._renamed import renamed
 
 NOISE_KINDS = {"gaussian": 0, "uniform": 1}  # the values of rf_impute_noise
 ROAD_WEIGHTS = ((1 / 12, 1 / 6, 1 / 12), (1 / 6, 0.0, 1 / 6), (1 / 12, 1 / 6, 1 / 12))
@@ -40,7 +41,7 @@ class ImputeInfo(NamedTuple):
 def impute_linear(
     x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
     max_iter: int | None = ..., weights: Any = ..., return_info: Literal[False] = ..., *, noise_kind: str = ...,
-    empty_value: float = ..., channels_last: bool = ..., out: ArrayT | None = ...,
+    empty_value: float = ..., layout: str = ..., out: ArrayT | None = ...,
 ) -> ArrayT: ...  # fmt: skip
 
 
@@ -48,10 +49,11 @@ def impute_linear(
 def impute_linear(
     x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
     max_iter: int | None = ..., weights: Any = ..., *, return_info: Literal[True], noise_kind: str = ...,
-    empty_value: float = ..., channels_last: bool = ..., out: ArrayT | None = ...,
+    empty_value: float = ..., layout: str = ..., out: ArrayT | None = ...,
 ) -> tuple[ArrayT, ImputeInfo]: ...  # fmt: skip
 
 
+@renamed(channels_last='layout="NHWC"')
 def impute_linear(
     x: Any,
     mask: Any,
@@ -65,7 +67,7 @@ def impute_linear(
     *,
     noise_kind: str = "gaussian",
     empty_value: float = 0.0,
-    channels_last: bool = False,
+    layout: str = "NCHW",
     out: Any = None,
 ) -> Any:
     """Replace removed pixels by the weighted mean of their neighbours, all of them at once, plus noise (ROAD).
@@ -78,7 +80,7 @@ def impute_linear(
     in or on the number of threads.
 
     Args:
-        x: Images `[..., C, H, W]`, or `[..., H, W, C]` with `channels_last`: float16, bfloat16 (torch), float32, float64
+        x: Images `[..., C, H, W]`, or `[..., H, W, C]` with `layout="NHWC"`: float16, bfloat16 (torch), float32, float64
             or uint8. Known pixels must be finite; removed ones may hold anything.
         mask: bool or uint8 `[..., H, W]`, True or nonzero = removed; broadcast over the leading dimensions of `x`.
         noise: Standard deviation of the noise on removed pixels, or its upper end for `noise_kind="uniform"`; in the
@@ -95,7 +97,7 @@ def impute_linear(
         noise_kind: `"gaussian"`, or `"uniform"` in [0, noise).
         empty_value: The value of removed pixels that no known pixel determines: all of them if every pixel of an image
             is removed; with weights that leave the image disconnected, parts without a known pixel.
-        channels_last: Whether channels are the last dimension of `x`.
+        layout: Memory order of `x` and of the result, `"NCHW"` or `"NHWC"`.
         out: Where to write the result.
 
     Returns:
@@ -114,9 +116,10 @@ def impute_linear(
         >>> rf.impute_linear(x, np.array([[False, True, False]]), noise=0)[0, 0].tolist()
         [0.0, 0.5, 1.0]
     """
-    check.array("x", x, (*FLOATS, "uint8"), 3, "[..., H, W, C]" if channels_last else "[..., C, H, W]")
+    check.one_of("layout", layout, LAYOUT_CODES)
+    check.array("x", x, (*FLOATS, "uint8"), 3, f"[..., {', '.join(layout[1:])}]")
     result, info = solve(
-        x, mask, noise, seed, index, tol, max_iter, weights, noise_kind, empty_value, channels_last,
+        x, mask, noise, seed, index, tol, max_iter, weights, noise_kind, empty_value, layout,
         "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x), out,
     )  # fmt: skip
     return (result, info) if return_info else result
@@ -124,13 +127,13 @@ def impute_linear(
 
 def solve(
     x: Any, mask: Any, noise: float, seed: int, index: Any, tol: float, max_iter: int | None, weights: Any,
-    noise_kind: str, empty_value: float, channels_last: bool, dtype: str, out: Any,
+    noise_kind: str, empty_value: float, layout: str, dtype: str, out: Any,
 ) -> tuple[Any, ImputeInfo]:  # fmt: skip
     """`impute_linear` with the dtype of the result chosen: uint8 images may also become uint8 or float16."""
     check.array("mask", mask, ("bool", "uint8"), 2, "[..., H, W]")
     check.same_kind(x=x, mask=mask)
     leading = tuple(x.shape[:-3])
-    h, w = (x.shape[-3], x.shape[-2]) if channels_last else (x.shape[-2], x.shape[-1])
+    h, w = (x.shape[-3], x.shape[-2]) if layout == "NHWC" else (x.shape[-2], x.shape[-1])
     if tuple(mask.shape[-2:]) != (h, w):
         raise ValueError(f"mask must be [..., {h}, {w}] like x, got shape {tuple(mask.shape)}")
     try:
@@ -149,12 +152,13 @@ def solve(
         x, mask, _sample_ids(index, x, leading), check.number("noise", noise, low=0), noise_kind,
         check.integer("seed", seed, 0, 2**63 - 1), check.number("tol", tol, 1e-10, 0.1),
         check.integer("max_iter", max_iter, 1, 2**30), halves, check.number("empty_value", empty_value),
-        bool(channels_last), dtype,
+        layout, dtype,
     )  # fmt: skip
     if out is None:
         result, *parts = _op(*args)
     else:
-        result, *parts = _run(_torch_arrays() if is_tensor(x) else NUMPY, *args, out=out)
+        # Not `_op(..., out=out)`: torch has no variant of it that writes one of five results.
+        result, *parts = _op.run(_torch_arrays() if is_tensor(x) else NUMPY, *args, out=out)
     info, status = _summary(parts, leading)
     _report(info, status, args[2], tol, max_iter)
     return result, info
@@ -233,11 +237,11 @@ def _report(info: ImputeInfo, status: npt.NDArray[np.int32], ids: Any, tol: floa
 
 def _run(
     xp: Arrays, x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, channels_last: bool, dtype: str, out: Any = None,
+    weights: Sequence[float], empty_value: float, layout: str, dtype: str, out: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     x = xp.contiguous(x)
     leading = tuple(x.shape[:-3])
-    c, h, w = (x.shape[-1], *x.shape[-3:-1]) if channels_last else tuple(x.shape[-3:])
+    c, h, w = (x.shape[-1], *x.shape[-3:-1]) if layout == "NHWC" else tuple(x.shape[-3:])
     n = math.prod(leading)
     shared = math.prod(mask.shape[:-2]) == 1
     if not shared and tuple(mask.shape[:-2]) != leading:
@@ -252,7 +256,7 @@ def _run(
     bytes_needed = xp.query(x, "impute_linear_workspace_bytes", code, n, c, h, w, *weights, tol)
     workspace = xp.empty([bytes_needed], "uint8", x)
     xp.call(
-        x, "impute_linear", x, mask, result, code, DTYPE_CODES[dtype], n, c, h, w, int(channels_last),
+        x, "impute_linear", x, mask, result, code, DTYPE_CODES[dtype], n, c, h, w, LAYOUT_CODES[layout],
         1 if shared else n, *weights, tol, max_iter, empty_value, noise, NOISE_KINDS[noise_kind], seed, index,
         *info, empty, workspace,
     )  # fmt: skip
@@ -261,12 +265,12 @@ def _run(
 
 def _fake(
     x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, channels_last: bool, dtype: str,
+    weights: Sequence[float], empty_value: float, layout: str, dtype: str,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     import torch
 
     n = math.prod(x.shape[:-3])
-    c = x.shape[-1] if channels_last else x.shape[-3]
+    c = x.shape[-1] if layout == "NHWC" else x.shape[-3]
     return (
         x.new_empty(x.shape, dtype=getattr(torch, dtype)),
         x.new_empty((n, c), dtype=torch.int32),
@@ -279,7 +283,7 @@ def _fake(
 _op = define_op(
     "impute_linear",
     "(Tensor x, Tensor mask, Tensor? index, float noise, str noise_kind, int seed, float tol, int max_iter, "
-    "float[] weights, float empty_value, bool channels_last, str dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "float[] weights, float empty_value, str layout, str dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     _run,
     _fake,
 )

@@ -8,8 +8,10 @@ from typing import Any
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import renamed
 
 
+@renamed(per_channel="ndim=3")
 def rank_codes(
     a: ArrayT,
     drops: Sequence[float],
@@ -18,7 +20,6 @@ def rank_codes(
     seed: int = 0,
     index: Any = None,
     *,
-    per_channel: bool = False,
     ndim: int = 2,
     nan: str = "raise",
     out: ArrayT | None = None,
@@ -31,11 +32,10 @@ def rank_codes(
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8.
         drops: Ascending drop rates, fractions in [0, 1], at most 254.
-        rule: As in `removal_mask`, as are `order`, `seed`, `index`, `per_channel`, `ndim` and `nan`.
+        rule: As in `removal_mask`, as are `order`, `seed`, `index`, `ndim` and `nan`.
         order: See `removal_mask`.
         seed: See `removal_mask`.
         index: See `removal_mask`.
-        per_channel: See `removal_mask`.
         ndim: See `removal_mask`.
         nan: See `removal_mask`.
         out: Where to write the codes; uint8, like `a`.
@@ -48,7 +48,7 @@ def rank_codes(
         >>> rf.rank_codes(np.array([[0.1, 0.9], [0.5, 0.3]]), drops=(0.25, 0.5)).tolist()
         [[2, 0], [1, 2]]
     """
-    how = selection.check_ranking(a, rule, order, seed, index, per_channel, ndim, nan)
+    how = selection.check_ranking(a, rule, order, seed, index, ndim, nan)
     drops = selection.rates("drops", drops)
     return _op(a, how.index, drops, how.ndim, rule, order, how.seed, how.raises, out=out)  # type: ignore[no-any-return]
 

@@ -7,8 +7,10 @@ from typing import Any
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import renamed
 
 
+@renamed(per_channel="ndim=3")
 def removal_mask(
     a: ArrayT,
     drop: float,
@@ -18,7 +20,6 @@ def removal_mask(
     seed: int = 0,
     index: Any = None,
     *,
-    per_channel: bool = False,
     ndim: int = 2,
     nan: str = "raise",
     out: ArrayT | None = None,
@@ -36,8 +37,8 @@ def removal_mask(
         seed: Seeds the tie-breaking, >= 0.
         index: The sample ids, one integer per map; by default 0, 1, 2, … A sample with the same id and seed has its
             ties broken alike in any batch.
-        per_channel: Rank all values of a `[..., C, H, W]` sample together, so that channels of a pixel may split.
-        ndim: How many trailing axes make up one sample: 2 for maps, 1 for features `[..., F]`, 3 as `per_channel`.
+        ndim: How many trailing axes make up one sample: 2 for maps, 1 for features `[..., F]`, 3 to rank all
+            values of `[..., C, H, W]` together, so that channels of a pixel may split.
         nan: `"raise"` an error if there is a NaN, or `"ignore"` it: a NaN then ranks as +inf.
         out: Where to write the mask; bool, like `a`.
 
@@ -49,7 +50,7 @@ def removal_mask(
         >>> rf.removal_mask(np.array([[0.1, 0.9], [0.5, 0.3]]), drop=0.5).tolist()
         [[False, True], [True, False]]
     """
-    how = selection.check_ranking(a, rule, order, seed, index, per_channel, ndim, nan)
+    how = selection.check_ranking(a, rule, order, seed, index, ndim, nan)
     drop = selection.rate("drop", drop)
     return _op(a, how.index, drop, how.ndim, rule, order, bool(keep), how.seed, how.raises, out=out)  # type: ignore[no-any-return]
 

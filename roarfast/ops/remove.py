@@ -9,14 +9,15 @@ from roarfast.ops import _fills, _images
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
 from roarfast.ops._op import define_op
-from roarfast.ops.fill import BLUR_SIGMA, IMAGE_DTYPES
+from roarfast.ops.fill import BLUR_SIGMA, IMAGE_DTYPES, impute
+from roarfast.ops.removal_mask import removal_mask
 
 
 def remove(
     x: ArrayT,
     a: ArrayT,
     drop: float,
-    fill: Any = "mean_all",
+    fill: Any = "image_mean",
     rule: str = "exact",
     order: str = "morf",
     keep: bool = False,
@@ -65,6 +66,9 @@ def remove(
     drop = selection.rate("drop", drop)
     check.one_of("rule", rule, selection.RULES)
     check.one_of("order", order, selection.ORDERS)
+    if isinstance(fill, str) and fill == "linear":
+        mask = removal_mask(a, drop, rule, order, keep, seed, index, nan=nan)
+        return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
     ready = _fills.prepare("fill", fill, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
     raises = selection.check_nan_policy(nan)
@@ -94,13 +98,13 @@ def _run(
     out: Any = None,
 ) -> Any:
     x, a = xp.contiguous(x), xp.contiguous(a)
-    n, c, p, channels_last, per_feature = _images.parse(x.shape, layout, a.shape, "a")
+    n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
     dtypes = DTYPE_CODES[xp.dtype(x)], DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, x.shape, xp.dtype(x), x)
     flags = selection.nan_flags(xp, n, raises and n * c * p > 0, x)
     workspace = xp.empty([xp.query(x, "remove_workspace_bytes", dtypes[1], n, c, p, int(per_feature))], "uint8", x)
     per_image = values is not None and len(values.shape) == 2
-    shape = n, c, p, int(channels_last), int(per_feature)
+    shape = n, c, p, layout_code, int(per_feature)
     which = drop, selection.RULES[rule], selection.ORDERS[order], int(keep), seed, index, flags
     fills = _fills.KINDS[kind], values, int(per_image), other, noise_mean, noise_std, seed
     xp.call(x, "remove", x, a, result, *dtypes, *shape, *which, *fills, workspace)

@@ -8,17 +8,19 @@ from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import renamed
 
 
-def removed_fraction(codes: ArrayT, j: int, *, ndim: int = 2, out: ArrayT | None = None) -> ArrayT:
-    """The fraction of each sample that `codes <= j` removes.
+@renamed(j="rate_index=...")
+def removed_fraction(codes: ArrayT, rate_index: int, *, ndim: int = 2, out: ArrayT | None = None) -> ArrayT:
+    """The fraction of each sample that `codes <= rate_index` removes.
 
     Under the rules `percentile` and `strict` tied maps lose more or less than their drop rate says; this is what they
     do lose.
 
     Args:
         codes: Rank codes `[..., H, W]`, uint8.
-        j: The index of the drop rate, 0 to 254.
+        rate_index: The index of the drop rate, 0 to 254.
         ndim: How many trailing axes make up one sample, as in `rank_codes`.
         out: Where to write the result, float64 `[...]`.
 
@@ -27,28 +29,28 @@ def removed_fraction(codes: ArrayT, j: int, *, ndim: int = 2, out: ArrayT | None
 
     Example:
         >>> import numpy as np, roarfast as rf
-        >>> float(rf.removed_fraction(np.array([[2, 0], [1, 2]], np.uint8), j=1))
+        >>> float(rf.removed_fraction(np.array([[2, 0], [1, 2]], np.uint8), rate_index=1))
         0.5
     """
     check.array("codes", codes, ("uint8",))
     ndim = selection.sample_ndim(codes, ndim)
     if 0 in codes.shape[len(codes.shape) - ndim :]:
         raise ValueError(f"codes must have at least one feature per sample, got shape {tuple(codes.shape)}")
-    return _op(codes, check.integer("j", j, 0, 254), ndim, out=out)  # type: ignore[no-any-return]
+    return _op(codes, check.integer("rate_index", rate_index, 0, 254), ndim, out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, codes: Any, j: int, ndim: int, out: Any = None) -> Any:
+def _run(xp: Arrays, codes: Any, rate_index: int, ndim: int, out: Any = None) -> Any:
     codes = xp.contiguous(codes)
     n, f = selection.samples(codes.shape, ndim)
     result = xp.output(out, codes.shape[: len(codes.shape) - ndim], "float64", codes)
-    xp.call(codes, "removed_fraction", codes, result, n, f, j)
+    xp.call(codes, "removed_fraction", codes, result, n, f, rate_index)
     return xp.finish(result, out)
 
 
-def _fake(codes: Any, j: int, ndim: int) -> Any:
+def _fake(codes: Any, rate_index: int, ndim: int) -> Any:
     import torch
 
     return codes.new_empty(codes.shape[: len(codes.shape) - ndim], dtype=torch.float64)
 
 
-_op = define_op("removed_fraction", "(Tensor codes, int j, int ndim) -> Tensor", _run, _fake)
+_op = define_op("removed_fraction", "(Tensor codes, int rate_index, int ndim) -> Tensor", _run, _fake)

@@ -15,7 +15,7 @@ _LANES = 256
 def fill(
     x: np.ndarray[Any, Any],
     mask: np.ndarray[Any, Any],
-    value: Any = "mean_all",
+    value: Any = "image_mean",
     sigma: float = 10.0,
     noise_mean: float = 0.0,
     noise_std: float = 1.0,
@@ -30,8 +30,8 @@ def fill(
     for i, sample in enumerate(ids):
         for channel in range(c):
             image, gone = x[i, channel], removed[i, channel]
-            if isinstance(value, str) and value in ("mean", "mean_all"):
-                replacement: Any = mean(image, ~gone if value == "mean" else np.ones_like(gone))
+            if isinstance(value, str) and value in ("kept_mean", "image_mean"):
+                replacement: Any = mean(image, ~gone if value == "kept_mean" else np.ones_like(gone))
             elif isinstance(value, str) and value == "blur":
                 wide = image.astype(np.float64 if x.dtype == np.float64 else np.float32)
                 replacement = ndimage.gaussian_filter(wide, sigma)

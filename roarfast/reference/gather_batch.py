@@ -25,7 +25,7 @@ def gather_batch(
     images: np.ndarray[Any, Any],
     index: Sequence[int],
     codes: np.ndarray[Any, Any] | None = None,
-    j: int = -1,
+    rate_index: int = -1,
     fill: float | Sequence[float] | None = None,
     *,
     keep: bool = False,
@@ -66,7 +66,7 @@ def gather_batch(
     for position, i in enumerate(index):
         x = normalise(images[i])
         if codes is not None:
-            removed = codes[i] > j if keep else codes[i] <= j
+            removed = codes[i] > rate_index if keep else codes[i] <= rate_index
             x = np.where(removed, fill_value if imputed is None else normalise(imputed[i]), x)
         padded = np.broadcast_to(outside, (channels, h + 2 * pad, w + 2 * pad)).copy()
         padded[:, pad : pad + h, pad : pad + w] = x

@@ -14,7 +14,7 @@ def remove(
     x: np.ndarray[Any, Any],
     a: np.ndarray[Any, Any],
     drop: float,
-    fill: Any = "mean_all",
+    fill: Any = "image_mean",
     rule: str = "exact",
     order: str = "morf",
     keep: bool = False,

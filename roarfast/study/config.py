@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from roarfast.study import grammar
+from roarfast.study import grammar, old_names
 from roarfast.study.errors import ConfigError, Problem, nearest
 from roarfast.study.toml_lines import line_of
+
+STORE_NAME = "results.sqlite"
+"""A folder with this file is a run folder."""
 
 Protocol = Literal["roar", "kar", "road", "road-retrain", "no-retrain", "mask-only"]
 Order = Literal["morf", "lerf"]
@@ -110,9 +115,9 @@ class RemovalConfig(_Section):
     """Which pixels count as the top t, and what takes their place."""
 
     rule: Literal["exact", "percentile", "strict"] = "exact"
-    fill: Literal["mean", "zero", "image-mean", "blur", "noise"] | tuple[Annotated[int, Field(ge=0, le=255)], ...] = (
-        "mean"
-    )
+    fill: (
+        Literal["dataset_mean", "zero", "image_mean", "blur", "noise"] | tuple[Annotated[int, Field(ge=0, le=255)], ...]
+    ) = "dataset_mean"
     noise: float = Field(0.01, ge=0)
     tolerance: float = Field(1e-5, gt=0, lt=1)
 
@@ -231,13 +236,18 @@ def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyC
         raise ConfigError([Problem("", f"cannot be read: {error.strerror or error}")], str(path)) from None
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", f"is no text in UTF-8: {error}")], str(path)) from None
-    return parse_config(text, source=str(path), folder=path.resolve().parent, data_root=data_root)
+    folder = path.resolve().parent
+    return parse_config(text, str(path), folder, data_root, in_run_folder=(folder / STORE_NAME).is_file())
 
 
 def parse_config(
-    text: str, source: str = "the config", folder: Path | None = None, data_root: str | Path | None = None
+    text: str,
+    source: str = "the config",
+    folder: Path | None = None,
+    data_root: str | Path | None = None,
+    in_run_folder: bool = False,
 ) -> StudyConfig:
-    """Checks the text of a config; see `load_config`."""
+    """Checks the text of a config; see `load_config`. In a run folder, names of earlier versions are translated."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -247,12 +257,15 @@ def parse_config(
     if data_root is not None and isinstance(raw.get("data"), dict):
         raw["data"]["root"] = str(Path(data_root).resolve())
     _resolve_paths(raw, folder)
+    if in_run_folder and (renamed := old_names.translate(raw)):
+        warnings.warn(f"{source}: {'; '.join(map(str, renamed))} (results keep their keys)", stacklevel=3)
     return validate(raw, source, text)
 
 
 def validate(raw: dict[str, Any], source: str = "the config", text: str | None = None) -> StudyConfig:
     """Checks a config given as a dict (the parsed TOML)."""
-    problems: list[Problem] = []
+    raw = copy.deepcopy(raw)
+    problems = [Problem(".".join(r.path), str(r), line_of(text, r.path)) for r in old_names.translate(raw)]
     config = None
     try:
         config = StudyConfig.model_validate(raw)

@@ -12,10 +12,12 @@ def canonical_estimator(text: str) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
     from roarfast.explain import names
 
+    if text.strip().lower() == "block":
+        return "block"  # no map, so not a name of `explain`: a new rectangle per drop rate
     try:
         return str(names.parse(text))
     except ValueError as error:
-        known = [*names.PAPER, *names.BASES, *names.ENSEMBLES]
+        known = [*names.PAPER, *names.BASES, *names.ENSEMBLES, "block"]
         hint = nearest(text.lower(), dict.fromkeys(known))
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
+
+from roarfast.study.old_names import translate
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -42,7 +45,16 @@ def _nulls_and_extra_scores(database: sqlite3.Connection) -> None:
     database.execute("DELETE FROM meta WHERE name = 'schema'")  # where version 1 kept its number
 
 
-MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores)
+def _names_of_fills(database: sqlite3.Connection) -> None:
+    """Version 3: the stored config says `dataset_mean`, `image_mean` and `layout`."""
+    row = database.execute("SELECT value FROM meta WHERE name = 'config'").fetchone()
+    if row is not None:
+        config = json.loads(row[0])
+        translate(config)
+        database.execute("UPDATE meta SET value = ? WHERE name = 'config'", (json.dumps(config),))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills)
 VERSION = len(MIGRATIONS)
 
 

@@ -21,6 +21,7 @@ from roarfast.study.config import DataConfig, StudyConfig
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grammar import estimator_slug
 from roarfast.study.identity import derive_seed, digest
+from roarfast.study.old_names import hashed_removal
 from roarfast.study.plan import Plan, Task
 
 
@@ -225,9 +226,9 @@ def identify(config: StudyConfig, device: str) -> Identity:
     return Identity(
         data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)},
         model=model,
-        recipe=recipe_of(config).as_dict(),
+        recipe=recipe_of(config).as_hashed(),
         explain=explain | {"options": explain_options(config).as_dict()},
-        removal=config.removal.model_dump(mode="json"),
+        removal=hashed_removal(config.removal.model_dump(mode="json")),
         seed=config.seed,
         numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0},
     )  # fmt: skip

@@ -23,7 +23,7 @@ dtype = "{dtype}"           # of the stored maps; "float16" halves the disk spac
 
 [removal]
 rule = "{rule}"       # "exact": floor(t*H*W) pixels; "percentile": >= the percentile; "strict": > it
-fill = "mean"         # of the train images, per channel; or "zero", [r, g, b] in 0..255, "image-mean", "blur", "noise"
+fill = "dataset_mean" # of the train images, per channel; or "zero", [r, g, b] in 0..255, "image_mean", "blur", "noise"
 noise = 0.01          # of the linear imputation (road)
 """
 

@@ -28,15 +28,17 @@ def _retrain(keep: bool, impute: bool) -> Protocol:
     """`roar`, `kar`, `road-retrain`: modify train and test images, train from scratch, test."""
 
     def run(p: Pipeline, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> Scores:
-        sets, j = [], 0
+        sets, rate_index = [], 0
         for split, whole in (("train", p.trainer.whole.train), ("test", p.trainer.whole.test)):
-            codes, j = p.codes(spec, split)
+            codes, rate_index = p.codes(spec, split)
             imputed = (
-                impute_split(p, spec, split, codes, j, clock, on_update) if impute else fill_split(p, split, clock)
+                impute_split(p, spec, split, codes, rate_index, clock, on_update)
+                if impute
+                else fill_split(p, split, clock)
             )
             with clock.stage("data"):
                 sets.append(whole.with_codes(codes, imputed))
-        removal = Removal(j, keep, None if impute else fill_value(p))
+        removal = Removal(rate_index, keep, None if impute else fill_value(p))
         return _fit(p, key, spec, clock, on_update, Modified(sets[0], sets[1], removal))
 
     return run
@@ -46,12 +48,16 @@ def _on_base(impute: bool) -> Protocol:
     """`road`, `no-retrain`: modify the test images, test the base model."""
 
     def run(p: Pipeline, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> Scores:
-        codes, j = p.codes(spec, "test")
-        imputed = impute_split(p, spec, "test", codes, j, clock, on_update) if impute else fill_split(p, "test", clock)
+        codes, rate_index = p.codes(spec, "test")
+        imputed = (
+            impute_split(p, spec, "test", codes, rate_index, clock, on_update)
+            if impute
+            else fill_split(p, "test", clock)
+        )
         model = p.base_model(spec["base"])
         data = p.trainer.whole.test.with_codes(codes, imputed)
         with clock.stage("evaluation"):
-            return p.trainer.score(model, data, Removal(j, False, None if impute else fill_value(p)))
+            return p.trainer.score(model, data, Removal(rate_index, False, None if impute else fill_value(p)))
 
     return run
 
@@ -60,9 +66,9 @@ def _mask_only(p: Pipeline, key: str, spec: dict[str, Any], clock: Clock, on_upd
     """Trains on the masks alone: accuracy above chance is class information that the mask itself carries."""
     sets = []
     for split, data in (("train", p.train), ("test", p.test)):
-        codes, j = p.codes(spec, split)
+        codes, rate_index = p.codes(spec, split)
         with clock.stage("data"):
-            sets.append(DeviceDataset(mask_images(data, apply_codes(codes, j)), p.device))
+            sets.append(DeviceDataset(mask_images(data, apply_codes(codes, rate_index)), p.device))
     return _fit(p, key, spec, clock, on_update, Modified(sets[0], sets[1]))
 
 
@@ -81,7 +87,7 @@ def fill_value(p: Pipeline) -> tuple[float, ...] | None:
     """What a removed pixel becomes, per channel, in units of 0..255; None if that depends on the image."""
     fill = p.config.removal.fill
     channels = p.train.image_shape[2]
-    if fill == "mean":
+    if fill == "dataset_mean":
         return tuple(255 * m for m in p.train.mean)
     if fill == "zero":
         return (0.0,) * channels
@@ -109,7 +115,6 @@ def fill_split(p: Pipeline, split: str, clock: Clock) -> npt.NDArray[np.uint8] |
 def fill_images(p: Pipeline, split: str) -> npt.NDArray[np.uint8]:
     """Every pixel of every image of a split as it is when removed."""
     data = p.train if split == "train" else p.test
-    value = {"image-mean": "mean_all"}.get(str(p.config.removal.fill), p.config.removal.fill)
     n, h, w, c = data.images.shape
     filled = np.empty((n, h, w, c), np.uint8)
     step = max(1, _FILL_CHUNK // (h * w * c))
@@ -118,7 +123,7 @@ def fill_images(p: Pipeline, split: str) -> npt.NDArray[np.uint8]:
         filled[start : start + step] = rf.fill(
             images,
             np.ones(images.shape[:3], bool),
-            value,
+            p.config.removal.fill,
             layout="NHWC",
             noise_mean=255 * float(np.mean(p.train.mean)),
             noise_std=255 * float(np.mean(p.train.std)),
@@ -129,7 +134,13 @@ def fill_images(p: Pipeline, split: str) -> npt.NDArray[np.uint8]:
 
 
 def impute_split(
-    p: Pipeline, spec: dict[str, Any], split: str, codes: npt.NDArray[np.uint8], j: int, clock: Clock, on_update: Update
+    p: Pipeline,
+    spec: dict[str, Any],
+    split: str,
+    codes: npt.NDArray[np.uint8],
+    rate_index: int,
+    clock: Clock,
+    on_update: Update,
 ) -> npt.NDArray[np.float16]:
     """All images of a split with removed pixels imputed, float16 `[N, H, W, C]` in units of 0..255."""
     data, removal = p.train if split == "train" else p.test, p.config.removal
@@ -139,7 +150,7 @@ def impute_split(
             data.images,
             np.ascontiguousarray(codes),
             [spec["cell"]["drop"]] if spec["cell"]["estimator"] == "block" else spec["drops"],
-            j,
+            rate_index,
             noise=removal.noise,
             seed=derive_seed(p.config.seed, "noise", spec["cell"]["trial"], split),
             tol=removal.tolerance,

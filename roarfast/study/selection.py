@@ -127,6 +127,6 @@ def mask_variation(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     return np.asarray(variation, np.float64) / pairs
 
 
-def apply_codes(codes: npt.NDArray[np.uint8], j: int, keeps: bool = False) -> npt.NDArray[np.bool_]:
-    """The removal mask of a drop index: True = removed."""
-    return np.asarray(codes > j if keeps else codes <= j)
+def apply_codes(codes: npt.NDArray[np.uint8], rate_index: int, keeps: bool = False) -> npt.NDArray[np.bool_]:
+    """The removal mask at one of the rates: True = removed."""
+    return np.asarray(codes > rate_index if keeps else codes <= rate_index)

@@ -95,7 +95,7 @@ class Trainer:
         whole = self.whole.train.dataset
         removed: dict[str, Any] = {}
         if removal is not None:
-            removed = {"j": removal.j, "keep": removal.keep, "fill": removal.fill}
+            removed = {"rate_index": removal.rate_index, "keep": removal.keep, "fill": removal.fill}
         precision = resolve_precision(self.recipe, self.device)
         transform = Transform(mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, **removed)
         result = evaluate(model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision)

@@ -39,9 +39,16 @@ class DivergenceError(RuntimeError):
 class Removal:
     """Which pixels are removed, from training and test images alike. The codes are in the `DeviceDataset`s."""
 
-    j: int
+    rate_index: int
     keep: bool = False
     fill: PerChannel | None = None
+
+
+def _first_spelling(removal: Removal | None) -> str:
+    """A removal as the first checkpoints spelled it, so that trainings under way can be resumed."""
+    if removal is None:
+        return "None"
+    return f"Removal(j={removal.rate_index!r}, keep={removal.keep!r}, fill={removal.fill!r})"
 
 
 @dataclass
@@ -177,8 +184,7 @@ class _Training:
         if test_set.device != self.device:
             raise ValueError(f"train_data is on {self.device}, test_data on {test_set.device}")
         self.precision = resolve_precision(recipe, self.device)
-        channels_last = recipe.channels_last
-        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        memory_format = torch.channels_last if recipe.layout == "NHWC" else torch.contiguous_format
         self.model = model.to(self.device, memory_format=memory_format)  # type: ignore[call-overload]
         wrapped = wrap(self.model, world, self.device)
         self.forward: Any = torch.compile(wrapped) if recipe.compile else wrapped
@@ -186,8 +192,8 @@ class _Training:
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
         evaluation = Transform(
             mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
-            memory="NHWC" if channels_last else "NCHW", seed=seed,
-            j=None if removal is None else removal.j, keep=removal is not None and removal.keep,
+            out_layout=recipe.layout, seed=seed,
+            rate_index=None if removal is None else removal.rate_index, keep=removal is not None and removal.keep,
             fill=None if removal is None else removal.fill,
         )  # fmt: skip
         self.eval_transform = evaluation
@@ -196,8 +202,8 @@ class _Training:
         if self.steps_per_epoch == 0:
             raise ValueError(f"train_data has {len(train_set)} images: too few for {world.size} processes")
         self.fingerprint = {
-            "recipe": str(sorted(recipe.as_dict().items())), "seed": seed, "tag": tag, "processes": world.size,
-            "removal": repr(removal), "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
+            "recipe": str(sorted(recipe.as_hashed().items())), "seed": seed, "tag": tag, "processes": world.size,
+            "removal": _first_spelling(removal), "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
             "labels": zlib.crc32(train_set.dataset.labels.data),
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
         }  # fmt: skip

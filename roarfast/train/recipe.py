@@ -58,7 +58,7 @@ class Recipe:
         ghost_batch: normalise in groups of this many samples; None: per process.
         clip_norm: scale gradients down to this norm; None: never.
         precision: `"auto"` is bfloat16 (or float16) autocast on CUDA and float32 on a CPU.
-        channels_last: memory order of images and weights; False keeps planes.
+        layout: memory order of images and weights: `"NHWC"`, or `"NCHW"` for planes.
         compile: run the model through `torch.compile`.
         pretrained: starts from weights given by the user (`build_model(..., weights=...)`).
         eval_batch_size: samples per evaluation step.
@@ -89,7 +89,7 @@ class Recipe:
     ghost_batch: int | None = None
     clip_norm: float | None = None
     precision: str = "auto"
-    channels_last: bool = True
+    layout: str = "NHWC"
     compile: bool = False
     pretrained: bool = False
     eval_batch_size: int = 500
@@ -127,6 +127,7 @@ class Recipe:
         )  # fmt: skip
         clip = self.clip_norm
         _require("clip_norm", clip, clip is None or (_in(clip, 0, math.inf) and clip > 0), "> 0 or None")
+        _require("layout", self.layout, self.layout in ("NCHW", "NHWC"), "NCHW or NHWC")
         _require("precision", self.precision, self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
 
     def lr_at(self, step: int, steps_per_epoch: int) -> float:
@@ -152,6 +153,11 @@ class Recipe:
         if self.optimizer == "sgd":
             del values["optimizer"], values["betas"]
         return values
+
+    def as_hashed(self) -> dict[str, Any]:
+        """The values as keys and checkpoints spell them: `layout` by its first name, so that old ones stay valid."""
+        values = self.as_dict()
+        return values | {"channels_last": values.pop("layout") == "NHWC"}
 
 
 _CIFAR = Recipe(pad=4, random_crop=True, flip=True)

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from roarfast.data import DeviceDataset, Transform  # noqa: E402
 from roarfast.data.device import parse_bytes  # noqa: E402
 
-TRANSFORM = Transform(pad=2, random_crop=True, flip=True, j=1, seed=7)
+TRANSFORM = Transform(pad=2, random_crop=True, flip=True, rate_index=1, seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_stopping_early_leaves_no_threads(shapes):
 
 
 def test_channels_last(shapes):
-    ((x, _),) = DeviceDataset(shapes).batches([np.arange(8)], Transform(memory="NHWC"))
+    ((x, _),) = DeviceDataset(shapes).batches([np.arange(8)], Transform(out_layout="NHWC"))
     assert x.is_contiguous(memory_format=torch.channels_last)
 
 

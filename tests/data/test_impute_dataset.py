@@ -26,7 +26,7 @@ def test_equals_impute_linear_image_by_image(rng, layout, dtype, keep):
     assert out.shape == (3, *images.shape) and out.dtype == dtype
     for j in range(3):
         mask = codes > j if keep else codes <= j
-        exact = rf.impute_linear(images, mask, noise=2.55, seed=3, channels_last=layout == "NHWC")
+        exact = rf.impute_linear(images, mask, noise=2.55, seed=3, layout=layout)
         expected = np.rint(np.clip(exact, 0, 255)) if dtype == "uint8" else exact
         np.testing.assert_array_equal(out[j], expected.astype(dtype))
 
@@ -34,7 +34,7 @@ def test_equals_impute_linear_image_by_image(rng, layout, dtype, keep):
 def test_one_rate_into_a_memory_map(rng, tmp_path):
     images, codes = dataset(rng)
     target = np.lib.format.open_memmap(tmp_path / "imputed.npy", "w+", np.uint8, images.shape)
-    out = rf.impute_dataset(images, codes, DROPS, j=1, out=target, progress=False, chunk=2)
+    out = rf.impute_dataset(images, codes, DROPS, rate_index=1, out=target, progress=False, chunk=2)
     assert out is target
     np.testing.assert_array_equal(out, rf.impute_dataset(images, codes, DROPS, progress=False)[1])
 
@@ -42,10 +42,10 @@ def test_one_rate_into_a_memory_map(rng, tmp_path):
 def test_torch_and_sample_ids(rng):
     torch = pytest.importorskip("torch")
     images, codes = dataset(rng)
-    expected = rf.impute_dataset(images, codes, DROPS, j=[0, 2], progress=False)
-    out = rf.impute_dataset(torch.from_numpy(images), torch.from_numpy(codes), DROPS, j=[0, 2], progress=False)
+    expected = rf.impute_dataset(images, codes, DROPS, rate_index=[0, 2], progress=False)
+    out = rf.impute_dataset(torch.from_numpy(images), torch.from_numpy(codes), DROPS, rate_index=[0, 2], progress=False)
     np.testing.assert_array_equal(out.numpy(), expected)
-    part = rf.impute_dataset(images[4:], codes[4:], DROPS, j=[0, 2], index=np.arange(4, 7), progress=False)
+    part = rf.impute_dataset(images[4:], codes[4:], DROPS, rate_index=[0, 2], index=np.arange(4, 7), progress=False)
     np.testing.assert_array_equal(part, expected[:, 4:])
 
 
@@ -62,7 +62,7 @@ def test_progress_is_shown_on_stderr(rng, capfd):
         ({"codes": np.zeros((2, 4, 5), np.uint8)}, ValueError, "codes must be"),
         ({"drops": []}, ValueError, "drops must have at least one"),
         ({"drops": [20.0]}, ValueError, "drops must be in"),
-        ({"j": 3}, ValueError, "j must be"),
+        ({"rate_index": 3}, ValueError, "rate_index must be"),
         ({"dtype": "float32"}, ValueError, "dtype must be one of"),
         ({"out": np.zeros((2, 3, 4, 4), np.uint8)}, ValueError, "out must have shape"),
         ({"index": np.arange(3)}, ValueError, "index must be"),

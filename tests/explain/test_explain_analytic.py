@@ -157,17 +157,17 @@ def test_sobel_is_scipys_of_the_channel_mean():
 
 def test_random_maps_depend_on_seed_and_sample_only():
     model = seeded(Linear)
-    first = explain(model, X, ["rand", "block"], seed=3)
-    again = explain(model, X[2:4] * 0, ["rand", "block"], seed=3, index=[2, 3], batch_size=1)
-    other = explain(model, X, ["rand", "block"], seed=4)
-    for name in ("rand", "block"):
+    first = explain(model, X, ["rand", "nested_block"], seed=3)
+    again = explain(model, X[2:4] * 0, ["rand", "nested_block"], seed=3, index=[2, 3], batch_size=1)
+    other = explain(model, X, ["rand", "nested_block"], seed=4)
+    for name in ("rand", "nested_block"):
         assert torch.equal(first[name][2:4], again[name])
         assert not torch.equal(first[name], other[name])
         assert first[name].min() >= 0 and first[name].max() <= 1
 
 
 def test_block_map_is_a_rectangle_at_every_level():
-    maps = explain(seeded(Linear), torch.zeros(20, 3, 16, 12), "block")["block"]
+    maps = explain(seeded(Linear), torch.zeros(20, 3, 16, 12), "nested_block")["nested_block"]
     for a in maps.numpy():
         for level in np.unique(a):
             rows, columns = np.nonzero(a >= level)
@@ -175,15 +175,15 @@ def test_block_map_is_a_rectangle_at_every_level():
             assert height * width == len(rows)
             assert abs(height / 16 - width / 12) <= 1 / 12 + 1 / 16 + 1e-6  # the aspect ratio of the image
     # Uniform position: the mean over many images of a small rectangle's centre is the image's centre.
-    many = explain(seeded(Linear), torch.zeros(4000, 3, 8, 8), "block", batch_size=4000)["block"]
+    many = explain(seeded(Linear), torch.zeros(4000, 3, 8, 8), "nested_block", batch_size=4000)["nested_block"]
     peak = many.flatten(1).argmax(1)
     assert abs((peak // 8).double().mean() - 3.5) < 5 * 2.3 / 4000**0.5
 
 
 def test_block_at_one_rate():
-    maps = explain(seeded(Linear), torch.zeros(3, 3, 16, 16), "block", options=Options(block_drop=0.25), seed=5)
+    maps = explain(seeded(Linear), torch.zeros(3, 3, 16, 16), "nested_block", options=Options(block_drop=0.25), seed=5)
     expected = rf.block_random((3, 16, 16), 0.25, seed=5)
-    np.testing.assert_array_equal(maps["block"].numpy() > 0, np.asarray(expected))
+    np.testing.assert_array_equal(maps["nested_block"].numpy() > 0, np.asarray(expected))
 
 
 @pytest.mark.parametrize(

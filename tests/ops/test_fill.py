@@ -8,7 +8,7 @@ import pytest
 import roarfast as rf
 from roarfast.reference.fill import fill as reference
 
-VALUES = [0.0, 7, [1, 2, 3], "zero", "mean", "mean_all", "blur", "noise"]
+VALUES = [0.0, 7, [1, 2, 3], "zero", "kept_mean", "image_mean", "blur", "noise"]
 
 
 def images(rng, dtype, shape=(2, 3, 9, 11)):
@@ -45,7 +45,7 @@ def test_equals_reference(backend, rng, value, dtype, layout) -> None:
 def test_nothing_and_everything_removed(backend, rng, removed) -> None:
     x = images(rng, "float32", (2, 3, 4, 5))
     mask = np.full((2, 4, 5), removed > 0)
-    for value in ("mean", "mean_all", 0.5):
+    for value in ("kept_mean", "image_mean", 0.5):
         np.testing.assert_array_equal(backend(rf.fill, x, mask, value), reference(x, mask, value))
 
 
@@ -59,9 +59,9 @@ def test_values_per_image(backend, rng) -> None:
 def test_gray_images_and_features(backend, rng) -> None:
     x = rng.random((4, 6, 5)).astype(np.float32)
     mask = rng.random((4, 6, 5)) < 0.5
-    expected = reference(x[:, None], mask, "mean")[:, 0]
-    np.testing.assert_array_equal(backend(rf.fill, x, mask, "mean", layout="NHW"), expected)
-    flat = backend(rf.fill, x.reshape(4, 30), mask.reshape(4, 30), "mean", layout="NF")
+    expected = reference(x[:, None], mask, "kept_mean")[:, 0]
+    np.testing.assert_array_equal(backend(rf.fill, x, mask, "kept_mean", layout="NHW"), expected)
+    flat = backend(rf.fill, x.reshape(4, 30), mask.reshape(4, 30), "kept_mean", layout="NF")
     np.testing.assert_array_equal(flat.reshape(x.shape), expected)
 
 
@@ -70,7 +70,7 @@ def test_sizes(rng, shape) -> None:
     """Around the CPU kernel's chunks."""
     x = images(rng, "float32", shape)
     mask = rng.random((shape[0], *shape[2:])) < 0.5
-    for value in ("mean", "noise", 2.0):
+    for value in ("kept_mean", "noise", 2.0):
         expected = reference(x, mask, value)
         np.testing.assert_array_equal(rf.fill(x, mask, value), expected)
         last = rf.fill(np.moveaxis(x, 1, -1), mask, value, layout="NHWC")
@@ -80,7 +80,7 @@ def test_sizes(rng, shape) -> None:
 def test_thousands_of_channels_last(rng) -> None:
     x = images(rng, "float32", (1, 3000, 2, 2))
     mask = rng.random((1, 2, 2)) < 0.5
-    for value in ("mean_all", "noise", 1.0):
+    for value in ("image_mean", "noise", 1.0):
         got = rf.fill(np.moveaxis(x, 1, -1), mask, value, layout="NHWC")
         np.testing.assert_array_equal(np.moveaxis(got, -1, 1), reference(x, mask, value))
 
@@ -127,7 +127,10 @@ def test_input_is_not_modified(rng) -> None:
             {"mask": np.zeros((2, 4, 4), bool)},
             r"mask must have shape \(2, 4, 5\) \(per pixel\) or \(2, 3, 4, 5\) \(per feat",
         ),
-        ({"value": "median"}, "value must be one of 'zero', 'mean', 'mean_all', 'blur' or 'noise', got 'median'"),
+        (
+            {"value": "median"},
+            "value must be one of 'zero', 'kept_mean', 'image_mean', 'blur', 'noise' or 'linear', got 'median'",
+        ),
         ({"value": [1, 2]}, r"value must be one number, 3 \(one per channel\) or 2 x 3 .* got shape \(2,\)"),
         ({"value": float("inf")}, "value must be finite"),
         ({"layout": "CHW"}, "layout must be one of 'NCHW', 'NHWC', 'NHW' or 'NF', got 'CHW'"),

@@ -41,8 +41,12 @@ def test_equals_reference(backend: Backend, rng, layout, memory, channels, augme
     mean, std = [0.4, 0.5, 0.3, 0.6][:channels], [0.2, 0.3, 0.25, 0.5][:channels]
     index = np.array([3, 0, 3, 6, 1])
     kwargs = {"layout": layout, "mean": mean, "std": std, "seed": 5, "epoch": 2, **augment}
-    for options in ({}, {"codes": codes, "j": 2}, {"codes": codes, "j": 2, "keep": True, "fill": 100.25}):
-        got = backend(rf.gather_batch, images, index, memory=memory, **options, **kwargs)
+    for options in (
+        {},
+        {"codes": codes, "rate_index": 2},
+        {"codes": codes, "rate_index": 2, "keep": True, "fill": 100.25},
+    ):
+        got = backend(rf.gather_batch, images, index, out_layout=memory, **options, **kwargs)
         same_bits(got, reference.gather_batch(images, index, **options, **kwargs))
         # The memory order asked for; NumPy arrays show it in their strides.
         if isinstance(got, np.ndarray) and backend.name != "cuda":
@@ -55,10 +59,10 @@ def test_equals_reference(backend: Backend, rng, layout, memory, channels, augme
 def test_dtypes(backend: Backend, rng, dtype, memory):
     images, codes = dataset(rng, w=300, h=3)  # wider than a CPU segment
     index = np.arange(7)
-    kwargs = {"codes": codes, "j": 1, "mean": MEAN, "std": STD, **AUGMENT}
+    kwargs = {"codes": codes, "rate_index": 1, "mean": MEAN, "std": STD, **AUGMENT}
     tensors = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
     got = backend(
-        rf.gather_batch, torch.from_numpy(images), torch.from_numpy(index), dtype=dtype, memory=memory, **tensors
+        rf.gather_batch, torch.from_numpy(images), torch.from_numpy(index), dtype=dtype, out_layout=memory, **tensors
     )
     expected = reference.gather_batch(images, index, **kwargs)
     if isinstance(got, torch.Tensor):
@@ -74,7 +78,15 @@ def test_dtypes(backend: Backend, rng, dtype, memory):
 def test_imputed_dataset_replaces_the_fill(backend: Backend, rng, layout, kind):
     images, codes = dataset(rng, layout=layout)
     imputed = (rng.random(images.shape) * 255).astype(kind)
-    kwargs = {"codes": codes, "j": 3, "imputed": imputed, "layout": layout, "mean": MEAN, "std": STD, **AUGMENT}
+    kwargs = {
+        "codes": codes,
+        "rate_index": 3,
+        "imputed": imputed,
+        "layout": layout,
+        "mean": MEAN,
+        "std": STD,
+        **AUGMENT,
+    }
     same_bits(
         backend(rf.gather_batch, images, np.arange(7), **kwargs), reference.gather_batch(images, range(7), **kwargs)
     )
@@ -85,13 +97,17 @@ def test_imputed_dataset_replaces_the_fill(backend: Backend, rng, layout, kind):
 def test_rgb_rows_stay_rgb(backend: Backend, rng, width, removal):
     """Pixels in, pixels out has its own CPU kernel, eight pixels at a time: all remainders, crops and mirrored rows."""
     images, codes = dataset(rng, n=9, h=5, w=width, layout="NHWC")
-    options = {} if removal == "none" else {"codes": codes, "j": 2, "keep": removal == "keep", "fill": (9.5, 120, 255)}
+    options = (
+        {}
+        if removal == "none"
+        else {"codes": codes, "rate_index": 2, "keep": removal == "keep", "fill": (9.5, 120, 255)}
+    )
     if removal == "imputed":
         options["imputed"] = rng.integers(0, 256, images.shape, dtype=np.uint8)
     kwargs = {"layout": "NHWC", "mean": MEAN, "std": STD, "pad": 3, "pad_value": (1, 2, 3), "flip": True, "seed": 1}
     for crop in (None, (8, width + 6), (2, max(1, width - 4))):
         options |= {"crop": crop, "random_crop": True}
-        got = backend(rf.gather_batch, images, np.arange(9), memory="NHWC", **options, **kwargs)
+        got = backend(rf.gather_batch, images, np.arange(9), out_layout="NHWC", **options, **kwargs)
         same_bits(got, reference.gather_batch(images, range(9), **options, **kwargs))
 
 
@@ -119,7 +135,7 @@ def test_channel_codes(backend: Backend, rng):
 @pytest.mark.parametrize("crop", [None, (1, 1)])
 def test_sizes(backend: Backend, rng, size, crop):
     images, codes = dataset(rng, n=3, h=size[0], w=size[1])
-    kwargs = {"codes": codes, "j": 2, "crop": crop, **AUGMENT}
+    kwargs = {"codes": codes, "rate_index": 2, "crop": crop, **AUGMENT}
     same_bits(
         backend(rf.gather_batch, images, np.arange(3), **kwargs), reference.gather_batch(images, range(3), **kwargs)
     )
@@ -146,7 +162,7 @@ def test_empty_batch(backend: Backend, rng):
 def test_a_sample_looks_the_same_in_any_batch(index, seed, epoch, threads):
     rng = np.random.default_rng(1)
     images, codes = dataset(rng, n=20)
-    kwargs = {"codes": codes, "j": 2, "seed": seed, "epoch": epoch, "mean": MEAN, "std": STD, **AUGMENT}
+    kwargs = {"codes": codes, "rate_index": 2, "seed": seed, "epoch": epoch, "mean": MEAN, "std": STD, **AUGMENT}
     rf.set_num_threads(threads)
     batch = rf.gather_batch(images, np.array(index), **kwargs)
     for position, sample in enumerate(index):
@@ -156,7 +172,7 @@ def test_a_sample_looks_the_same_in_any_batch(index, seed, epoch, threads):
 def test_ids_key_the_randomness(rng):
     images, codes = dataset(rng, n=20)
     part = slice(10, 20)
-    kwargs = {"j": 1, "seed": 3, **AUGMENT}
+    kwargs = {"rate_index": 1, "seed": 3, **AUGMENT}
     whole = rf.gather_batch(images, np.arange(10, 20), codes, **kwargs)
     streamed = rf.gather_batch(images[part], np.arange(10), codes[part], ids=np.arange(10, 20), **kwargs)
     np.testing.assert_array_equal(streamed, whole)
@@ -234,7 +250,7 @@ def test_out_and_non_contiguous_inputs(rng):
     tensors = [torch.from_numpy(a) for a in (images, np.arange(7), codes)]
     for memory, fmt in (("NCHW", torch.contiguous_format), ("NHWC", torch.channels_last)):
         target = torch.empty(expected.shape).to(memory_format=fmt)
-        assert rf.gather_batch(*tensors, 2, memory=memory, out=target) is target
+        assert rf.gather_batch(*tensors, 2, out_layout=memory, out=target) is target
         np.testing.assert_array_equal(target.numpy(), expected)
 
 
@@ -261,12 +277,16 @@ IMAGES = np.zeros((4, 3, 8, 8), np.uint8)
         ({"index": np.zeros((2, 2), np.int64)}, ValueError, r"index must be \[B\]"),
         ({"images": IMAGES.astype(np.float32)}, TypeError, "images must have dtype uint8"),
         ({"images": IMAGES[0]}, ValueError, "images must be"),
-        ({"j": 1}, ValueError, "j needs codes"),
-        ({"codes": IMAGES[:, 0]}, ValueError, "codes needs j"),
-        ({"codes": IMAGES[:3, 0], "j": 1}, ValueError, "codes must be"),
-        ({"codes": IMAGES[:, 0], "j": 256}, ValueError, r"j must be .*\[-1, 255\], got 256"),
+        ({"rate_index": 1}, ValueError, "rate_index needs codes"),
+        ({"codes": IMAGES[:, 0]}, ValueError, "codes needs rate_index"),
+        ({"codes": IMAGES[:3, 0], "rate_index": 1}, ValueError, "codes must be"),
+        ({"codes": IMAGES[:, 0], "rate_index": 256}, ValueError, r"rate_index must be .*\[-1, 255\], got 256"),
         ({"imputed": IMAGES}, ValueError, "imputed needs codes"),
-        ({"codes": IMAGES[:, 0], "j": 1, "imputed": IMAGES[:1]}, ValueError, "imputed must be shaped like images"),
+        (
+            {"codes": IMAGES[:, 0], "rate_index": 1, "imputed": IMAGES[:1]},
+            ValueError,
+            "imputed must be shaped like images",
+        ),
         ({"crop": 9}, ValueError, "crop must fit the padded image 8x8, got 9x9"),
         ({"pad": -1}, ValueError, "pad must be"),
         ({"std": 0.0}, ValueError, "std must be > 0"),

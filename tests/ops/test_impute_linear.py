@@ -86,7 +86,7 @@ def test_direct_and_iterated_images_do_not_mix(rng):
     for i in range(len(masks)):
         alone = rf.impute_linear(x[i : i + 1], masks[i : i + 1], index=index[i : i + 1])
         np.testing.assert_array_equal(alone[0], out[i], err_msg=str(i))
-    last = rf.impute_linear(np.moveaxis(x, 1, -1).copy(), masks, index=index, channels_last=True)
+    last = rf.impute_linear(np.moveaxis(x, 1, -1).copy(), masks, index=index, layout="NHWC")
     np.testing.assert_array_equal(np.moveaxis(last, -1, 1), out)
 
 
@@ -232,16 +232,16 @@ def test_images_solved_in_different_ways_do_not_mix(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "uint8"])
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_dtypes_and_layouts(backend: Backend, rng, dtype, channels_last):
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_dtypes_and_layouts(backend: Backend, rng, dtype, layout):
     torch = pytest.importorskip("torch")
     mask = random_mask(rng, 12, 10, 0.6)
     values = rng.random((2, 3, 12, 10)) if dtype != "uint8" else rng.integers(0, 256, (2, 3, 12, 10))
     x = torch.from_numpy(values).to(getattr(torch, dtype))
-    given_x = x.permute(0, 2, 3, 1).contiguous() if channels_last else x
-    out = backend(rf.impute_linear, given_x, torch.from_numpy(mask), noise=0, channels_last=channels_last)
+    given_x = x.permute(0, 2, 3, 1).contiguous() if layout == "NHWC" else x
+    out = backend(rf.impute_linear, given_x, torch.from_numpy(mask), noise=0, layout=layout)
     out = torch.as_tensor(out).cpu()
-    if channels_last:
+    if layout == "NHWC":
         out = out.permute(0, 3, 1, 2)
     assert out.dtype == (torch.float32 if dtype == "uint8" else x.dtype)
     step = {"float16": 2**-11, "bfloat16": 2**-8}.get(dtype, 0)
@@ -307,7 +307,7 @@ def test_real_photos(rng):
     with np.load(shared_data("cifar10_test_2k.npz"), allow_pickle=False) as data:
         images = data["images"][:40]
     mask = np.stack([smooth_mask(rng, 32, 32, rate, 2) for rate in np.linspace(0.05, 0.95, 40)])
-    out, info = rf.impute_linear(images, mask, noise=0, channels_last=True, return_info=True)
+    out, info = rf.impute_linear(images, mask, noise=0, layout="NHWC", return_info=True)
     assert info.converged.all() and info.iterations.max() <= 12
     for i in range(40):
         assert error(out[i].transpose(2, 0, 1), images[i].transpose(2, 0, 1), mask[i]) <= 1e-5
@@ -319,7 +319,7 @@ def test_real_large_photos(rng):
         jpeg, offsets = data["jpeg"], data["offsets"]
     for i, mask in enumerate((smooth_mask(rng, 224, 224, 0.6, 8), random_mask(rng, 224, 224, 0.6))):
         photo = cv2.imdecode(jpeg[offsets[i] : offsets[i + 1]], cv2.IMREAD_COLOR)
-        out = rf.impute_linear(photo, mask, noise=0, channels_last=True)
+        out = rf.impute_linear(photo, mask, noise=0, layout="NHWC")
         assert error(out.transpose(2, 0, 1), photo.transpose(2, 0, 1), mask) <= 1e-5
 
 

@@ -117,7 +117,7 @@ def test_rows_of_any_length(kind, drops, order) -> None:
 
 def test_per_channel_and_features(backend) -> None:
     a = selection_maps.make("signed", (2, 3, 5, 6))
-    np.testing.assert_array_equal(backend(rf.rank_codes, a, DROPS, per_channel=True), reference(a, DROPS, ndim=3))
+    np.testing.assert_array_equal(backend(rf.rank_codes, a, DROPS, ndim=3), reference(a, DROPS, ndim=3))
     np.testing.assert_array_equal(backend(rf.rank_codes, a, DROPS, ndim=1), reference(a, DROPS, ndim=1))
 
 
@@ -157,5 +157,5 @@ def test_bad_types() -> None:
         rf.rank_codes(np.zeros((3, 3)), 0.5)
     with pytest.raises(TypeError, match="codes must have dtype uint8, got float64"):
         rf.removed_fraction(np.zeros((3, 3)), 0)
-    with pytest.raises(ValueError, match="j must be an integer in"):
+    with pytest.raises(ValueError, match="rate_index must be an integer in"):
         rf.removed_fraction(np.zeros((3, 3), np.uint8), 255)

@@ -159,7 +159,7 @@ def test_threads_do_not_matter() -> None:
 
 def test_per_channel_ranks_all_channels_together(backend) -> None:
     a = selection_maps.make("signed", (2, 3, 6, 5))
-    mask = backend(rf.removal_mask, a, 0.3, per_channel=True)
+    mask = backend(rf.removal_mask, a, 0.3, ndim=3)
     np.testing.assert_array_equal(mask, reference(a, 0.3, ndim=3))
     assert (mask.sum(axis=(1, 2, 3)) == 27).all()
     assert (mask.any(axis=1) & ~mask.all(axis=1)).sum() > 0  # some pixel's channels split
@@ -204,7 +204,7 @@ def test_nan(backend) -> None:
         ({"drop": 0.5, "index": [1, 2, 3]}, "index must have one id per sample, 1, got 3"),
         ({"drop": 0.5, "seed": -1}, "seed must be"),
         ({"drop": 0.5, "nan": "omit"}, "nan must be one of 'raise' or 'ignore'"),
-        ({"drop": 0.5, "per_channel": True}, r"a must be \[..., C, H, W\], got shape \(4, 4\)"),
+        ({"drop": 0.5, "ndim": 3}, r"a must be \[..., C, H, W\], got shape \(4, 4\)"),
         ({"drop": 0.5, "ndim": 4}, "ndim must be"),
     ],
 )

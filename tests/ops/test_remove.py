@@ -11,7 +11,7 @@ from roarfast.reference.remove import remove as reference
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize("fill", [0.0, [3, 1, 2], "mean", "mean_all", "noise", "blur"], ids=str)
+@pytest.mark.parametrize("fill", [0.0, [3, 1, 2], "kept_mean", "image_mean", "noise", "blur"], ids=str)
 @pytest.mark.parametrize("name", ["random", "relu"])
 def test_equals_its_two_steps(backend, rng, name, fill, dtype) -> None:
     x = (rng.random((2, 3, 8, 9)) * 255).astype(dtype)
@@ -32,8 +32,8 @@ def test_per_feature(backend, rng, layout) -> None:
     shape = (2, 3, 6, 5) if layout == "NCHW" else (2, 6, 5, 3)
     x, a = rng.random(shape).astype(np.float32), rng.standard_normal(shape)
     mask = backend(rf.removal_mask, a, 0.4, ndim=3)
-    expected = backend(rf.fill, x, mask, "mean", layout=layout)
-    np.testing.assert_array_equal(backend(rf.remove, x, a, 0.4, "mean", layout=layout), expected)
+    expected = backend(rf.fill, x, mask, "kept_mean", layout=layout)
+    np.testing.assert_array_equal(backend(rf.remove, x, a, 0.4, "kept_mean", layout=layout), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "uint8"])
@@ -53,8 +53,8 @@ def test_features(backend, rng) -> None:
 def test_torch(rng) -> None:
     torch = pytest.importorskip("torch")
     x, a = rng.random((2, 3, 8, 8)).astype(np.float32), rng.random((2, 8, 8)).astype(np.float32)
-    got = rf.remove(torch.from_numpy(x), torch.from_numpy(a), 0.5, "mean")
-    np.testing.assert_array_equal(got.numpy(), rf.remove(x, a, 0.5, "mean"))
+    got = rf.remove(torch.from_numpy(x), torch.from_numpy(a), 0.5, "kept_mean")
+    np.testing.assert_array_equal(got.numpy(), rf.remove(x, a, 0.5, "kept_mean"))
 
 
 def test_errors() -> None:

@@ -30,7 +30,7 @@ def test_opcheck(maps) -> None:
         (ops.fill, (x, mask, None, x.flip(0), None, "image", "NCHW", 0.0, 1.0, 0)),
         (
             ops.remove,
-            (x, maps, None, None, index, 0.4, "exact", "morf", False, 0, True, "mean", "NCHW", 0.0, 1.0),
+            (x, maps, None, None, index, 0.4, "exact", "morf", False, 0, True, "kept_mean", "NCHW", 0.0, 1.0),
         ),
     ]
     for op, args in calls:

@@ -19,7 +19,7 @@ from roarfast.study.results import load
 from roarfast.study.study import Study
 from roarfast.study.tasks import Clock, Pipeline
 
-BY_IMAGE = {"image-mean": "mean_all", "blur": "blur", "noise": "noise"}
+BY_IMAGE = {"image_mean": "image_mean", "blur": "blur", "noise": "noise"}
 
 
 def with_fill(fill: str) -> str:
@@ -58,13 +58,13 @@ def test_constants_need_no_second_set_of_images(tmp_path: Path, fill: str, value
 
 
 def test_an_unknown_fill_is_an_error_that_lists_the_known() -> None:
-    with pytest.raises(ConfigError, match=r"removal\.fill.*'image-mean', 'blur' or 'noise'"):
+    with pytest.raises(ConfigError, match=r"removal\.fill.*'image_mean', 'blur' or 'noise'"):
         parse_config(with_fill('"blurr"'))
 
 
 def test_a_study_with_a_blurred_fill(tmp_path: Path) -> None:
     results = {}
-    for fill in ('"mean"', '"blur"'):
+    for fill in ('"dataset_mean"', '"blur"'):
         config = write_tiny(
             tmp_path, with_fill(fill), protocols='["roar", "kar", "no-retrain"]', estimators='["grad^2"]',
             postprocess='["plain"]', drops="[0.5]",
@@ -72,7 +72,7 @@ def test_a_study_with_a_blurred_fill(tmp_path: Path) -> None:
         study = Study.from_toml(config, tmp_path / fill.strip('"'))
         assert study.run(workers=1).failed == []
         results[fill] = {r.protocol: r for r in load(study.folder)}
-    mean, blur = results['"mean"'], results['"blur"']
+    mean, blur = results['"dataset_mean"'], results['"blur"']
     assert mean["base"].key == blur["base"].key
     for protocol in ("roar", "kar", "no-retrain"):
         assert mean[protocol].key != blur[protocol].key

@@ -19,10 +19,12 @@ pytest.importorskip("pydantic")
 
 from roarfast.report import build
 from roarfast.study import Study, load
+from roarfast.study.config import ConfigError, load_config
 from roarfast.study.results import Record
 
 RUNS = Path(__file__).parent / "data" / "runs"
 VERSIONS = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
+pytestmark = pytest.mark.filterwarnings("ignore:.*is called:UserWarning")
 
 
 @pytest.fixture
@@ -85,10 +87,28 @@ def test_a_deleted_cell_comes_back_as_it_was(run_folder: Path, condition: str) -
 
 
 @pytest.mark.parametrize("run_folder", VERSIONS, indirect=True)
-def test_the_same_config_gives_the_same_store_today(run_folder: Path) -> None:
+def test_the_same_config_gives_the_same_store_today(run_folder: Path, tmp_path: Path) -> None:
     expected = {r.key: r for r in load(run_folder)}
-    for name in ("results.sqlite", "results.csv"):
-        (run_folder / name).unlink()
-    for name in ("maps", "models", "examples"):
-        shutil.rmtree(run_folder / name, ignore_errors=True)
-    assert_same(resume(run_folder), expected, roughness=0.01)  # the maps come from a model that was trained anew
+    (run_folder / "results.sqlite").unlink()  # no run folder now, so names must be those of today
+    config = run_folder / "study.toml"
+    text = config.read_text()
+    for old, new in {'"mean"': '"dataset_mean"', '"image-mean"': '"image_mean"'}.items():
+        text = text.replace(f"fill = {old}", f"fill = {new}")
+    config.write_text(text)
+    outcome = Study.from_toml(config, tmp_path / "again").run(workers=1, device="cpu")
+    assert outcome.failed == []
+    found = {r.key: r for r in load(tmp_path / "again")}
+    assert_same(found, expected, roughness=0.01)  # the maps come from a model that was trained anew
+
+
+@pytest.mark.parametrize("run_folder", ["v1", "v1-image-mean"], indirect=True)
+def test_old_names_are_translated_in_a_run_folder_and_refused_elsewhere(run_folder: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r'fill = "[a-z-]+" is called "[a-z]+_mean" now \(results keep') as caught:
+        config = load_config(run_folder / "study.toml")
+    assert len(caught) == 1
+    assert config.removal.fill in ("dataset_mean", "image_mean")
+    assert load(run_folder).meta["config"]["removal"]["fill"] == config.removal.fill
+    elsewhere = tmp_path / "study.toml"
+    shutil.copy(run_folder / "study.toml", elsewhere)
+    with pytest.raises(ConfigError, match=r'removal.fill \(line 16\): fill = "[a-z-]+" is called "[a-z]+_mean" now'):
+        load_config(elsewhere)

@@ -104,12 +104,12 @@ def test_removal_reaches_training_and_test(shapes, rng):
     """Removing every pixel leaves nothing to learn; removing none changes nothing."""
     codes = [rng.integers(0, 3, d.images.shape[:3], dtype=np.uint8) for d in shapes]
     data = [DeviceDataset(d, codes=c) for d, c in zip(shapes, codes)]
-    assert same_weights(run(shapes).model, run(data, removal=Removal(j=-1)).model)
-    assert not same_weights(run(shapes).model, run(data, removal=Removal(j=0)).model)
-    blank = run(data, removal=Removal(j=2))
+    assert same_weights(run(shapes).model, run(data, removal=Removal(rate_index=-1)).model)
+    assert not same_weights(run(shapes).model, run(data, removal=Removal(rate_index=0)).model)
+    blank = run(data, removal=Removal(rate_index=2))
     logits = [
         blank.model(x)
-        for x, _ in data[1].batches([np.arange(5)], Transform(j=2, mean=shapes[0].mean, std=shapes[0].std))
+        for x, _ in data[1].batches([np.arange(5)], Transform(rate_index=2, mean=shapes[0].mean, std=shapes[0].std))
     ]
     assert torch.equal(logits[0], logits[0][:1].expand(5, -1))
 

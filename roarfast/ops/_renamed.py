@@ -1,0 +1,36 @@
+"""Arguments that have another name now: the old one gets an error that says which."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def renamed(**now: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Marks a function whose arguments were renamed: old name → what to write instead.
+
+    Example:
+        >>> @renamed(memory="out_layout=...")
+        ... def f(out_layout="NCHW"):
+        ...     return out_layout
+        >>> f(memory="NHWC")
+        Traceback (most recent call last):
+        TypeError: f() has no argument 'memory': write out_layout=...
+    """
+    old = frozenset(now)
+
+    def mark(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if kwargs and not old.isdisjoint(kwargs):
+                name = sorted(old & kwargs.keys())[0]
+                raise TypeError(f"{function.__name__}() has no argument {name!r}: write {now[name]}")
+            return function(*args, **kwargs)
+
+        return call
+
+    return mark

@@ -1,0 +1,94 @@
+"""One word per thing: names that ops had before get an error with the new one; every op sets its thread count."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import roarfast as rf
+from roarfast import _backend
+
+X = np.random.default_rng(0).random((2, 3, 6, 7), np.float32)
+MAPS = np.random.default_rng(1).random((2, 6, 7), np.float32)
+MASK = MAPS > 0.6
+IMAGES = (255 * X).astype(np.uint8)
+CODES = rf.rank_codes(MAPS, (0.3, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rf.removal_mask(X, 0.3, per_channel=True), r"no argument 'per_channel': write ndim=3"),
+        (lambda: rf.rank_codes(X, (0.3,), per_channel=True), r"no argument 'per_channel': write ndim=3"),
+        (lambda: rf.impute_linear(X, MASK, channels_last=True), r"no argument 'channels_last': write layout=\"NHWC\""),
+        (lambda: rf.gather_batch(IMAGES, [0], CODES, j=1), r"no argument 'j': write rate_index="),
+        (lambda: rf.gather_batch(IMAGES, [0], memory="NHWC"), r"no argument 'memory': write out_layout="),
+        (lambda: rf.removed_fraction(CODES, j=1), r"no argument 'j': write rate_index="),
+        (lambda: rf.impute_dataset(IMAGES, CODES, (0.3, 0.5), j=1), r"no argument 'j': write rate_index="),
+    ],
+)  # fmt: skip
+def test_old_arguments_name_the_new_one(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("mean", "'kept_mean'"), ("mean_all", "'image_mean'"), ("dataset_mean", "one number per channel")]
+)
+def test_old_fills_name_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(ValueError, match=f"value '{old}': .*{new}"):
+        rf.fill(X, MASK, old)
+    with pytest.raises(ValueError, match=f"fill '{old}': .*{new}"):
+        rf.remove(X, MAPS, 0.3, old)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_the_fill_linear_is_the_imputation_without_noise(layout: str, dtype: type) -> None:
+    x = X if dtype is np.float32 else IMAGES
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if layout == "NHWC" else x
+    expected = rf.impute_linear(x, MASK, noise=0, layout=layout)
+    expected = expected if dtype is np.float32 else np.rint(expected).astype(np.uint8)
+    filled = rf.fill(x, MASK, "linear", layout=layout)
+    assert filled.dtype == dtype
+    np.testing.assert_array_equal(filled, expected)
+    mask = rf.removal_mask(MAPS, 0.4, seed=3)
+    np.testing.assert_array_equal(
+        rf.remove(x, MAPS, 0.4, "linear", seed=3, layout=layout), rf.fill(x, mask, "linear", layout=layout)
+    )
+
+
+def test_the_fill_linear_needs_neighbours() -> None:
+    with pytest.raises(ValueError, match=r"'linear' needs images and a mask per pixel.*got layout='NF'"):
+        rf.fill(X.reshape(2, -1), X.reshape(2, -1) > 0.5, "linear", layout="NF")
+    with pytest.raises(ValueError, match="'linear' needs images and a mask per pixel"):
+        rf.fill(X, X > 0.5, "linear")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: rf.pixel_random((2, 6, 7)),
+        lambda: rf.block_random((2, 6, 7), 0.3),
+        lambda: rf.impute_linear(X, MASK, out=np.empty_like(X)),
+        lambda: rf.fill(X, MASK, "linear"),
+        lambda: rf.impute_dataset(IMAGES, CODES, (0.3, 0.5), progress=False),
+    ],
+    ids=["pixel_random", "block_random", "impute_linear", "fill", "impute_dataset"],
+)
+def test_the_first_op_of_a_thread_has_its_thread_count(call: Callable[[], Any]) -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        call()
+        seen.append(_backend.cpu().get_num_threads())
+
+    rf.set_num_threads(3)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [3]
