@@ -8,6 +8,11 @@
 
 namespace rf {
 
+// One border mode per image axis.
+struct Borders {
+  rf_border y, x;
+};
+
 // Remainder with the sign of the divisor: floor_mod(-1, 5) == 4.
 template <typename Int>
 RF_HD Int floor_mod(Int i, Int n) {

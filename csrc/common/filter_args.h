@@ -1,6 +1,9 @@
 // Argument checks that every backend of the filters makes, with the same sentences.
 #pragma once
 
+#include <initializer_list>
+
+#include "common/border.h"
 #include "common/dtype.h"
 #include "common/status.h"
 
@@ -17,10 +20,13 @@ inline rf_status check_images(const void* in, const void* out, int64_t n, int64_
   return RF_OK;
 }
 
-inline rf_status check_border(rf_border mode) {
-  if (mode >= RF_REFLECT && mode <= RF_CONSTANT) return RF_OK;
-  return fail(RF_INVALID_ARGUMENT, "mode must be a border code in [0, 4], got %d",
-              static_cast<int>(mode));
+inline rf_status check_borders(const Borders& modes) {
+  for (const rf_border mode : {modes.y, modes.x}) {
+    if (mode >= RF_REFLECT && mode <= RF_CONSTANT) continue;
+    return fail(RF_INVALID_ARGUMENT, "mode must be a border code in [0, 4], got %d",
+                static_cast<int>(mode));
+  }
+  return RF_OK;
 }
 
 // A parameter along each image axis must be at least `low`.
@@ -29,6 +35,17 @@ inline rf_status check_per_axis(const char* name, int64_t along_y, int64_t along
   return fail(RF_INVALID_ARGUMENT, "%s must be >= %lld, got %lld (rows) and %lld (columns)", name,
               static_cast<long long>(low), static_cast<long long>(along_y),
               static_cast<long long>(along_x));
+}
+
+// `origin` moves a window of `size` pixels, which must still hold its own pixel.
+inline rf_status check_origin(int64_t size_y, int64_t size_x, int64_t origin_y, int64_t origin_x) {
+  const auto holds = [](int64_t size, int64_t origin) {
+    return size / 2 + origin >= 0 && size / 2 + origin < size;
+  };
+  if (holds(size_y, origin_y) && holds(size_x, origin_x)) return RF_OK;
+  return fail(RF_INVALID_ARGUMENT,
+              "origin must keep a pixel inside its window, got %lld (rows) and %lld (columns)",
+              static_cast<long long>(origin_y), static_cast<long long>(origin_x));
 }
 
 }  // namespace rf

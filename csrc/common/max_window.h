@@ -12,8 +12,9 @@ struct MaxWindow {
   int64_t before, after;
   RF_HD int64_t size() const { return before + 1 + after; }
 };
-inline MaxWindow max_window(int64_t size, int64_t n) {
-  const int64_t before = size / 2, after = size - 1 - before;
+// `origin` moves the window back, as in SciPy: by at most what keeps its pixel inside.
+inline MaxWindow max_window(int64_t size, int64_t origin, int64_t n) {
+  const int64_t before = size / 2 + origin, after = size - 1 - before;
   return {before < 2 * n ? before : 2 * n, after < 2 * n ? after : 2 * n};
 }
 

@@ -39,8 +39,9 @@ struct Weights<0, C> {
 };
 
 // dst[x] = sum over k of weights[|k|] * taps(k + radius)[x], from the outermost pair inwards: small
-// terms first, and the same order on every backend.
-template <typename C, typename W, typename Taps>
+// terms first, and the same order on every backend. kOdd: the weight of the pixel ahead is
+// negative.
+template <bool kOdd, typename C, typename W, typename Taps>
 struct SymmetricSum {
   W weights;
   Taps taps;
@@ -57,7 +58,9 @@ struct SymmetricSum {
       const C *before = taps(radius - k) + x, *after = taps(radius + k) + x;
       const C weight = weights.values[k];
       for (int i = 0; i < K; ++i) {
-        sum[i] += weight * (rf::load_as<V>(before + i * kStep) + rf::load_as<V>(after + i * kStep));
+        const V back = rf::load_as<V>(before + i * kStep),
+                ahead = rf::load_as<V>(after + i * kStep);
+        sum[i] += weight * (kOdd ? back - ahead : back + ahead);
       }
     }
     const C *centre = taps(radius) + x, weight = weights.values[0];
@@ -68,38 +71,39 @@ struct SymmetricSum {
 };
 
 // Vertical pass and borders: row y of blurred, `stride` apart, from rows[y] ... rows[y + 2 radius].
-template <int kRadius, typename C>
+template <bool kOdd, int kRadius, typename C>
 void blur_columns(const C* const* rows, int64_t count, const Weights<kRadius, C>& weights,
                   C* blurred, int64_t stride, int64_t w) {
   for (int64_t y = 0; y < count; ++y) {
-    rf::for_vectors<C>(w, SymmetricSum<C, Weights<kRadius, C>, RowTaps<C>>{
+    rf::for_vectors<C>(w, SymmetricSum<kOdd, C, Weights<kRadius, C>, RowTaps<C>>{
                               weights, {rows + y}, blurred + y * stride});
   }
 }
 
 // Horizontal pass: row y of dst from row y of blurred, whose borders are filled.
-template <int kRadius, typename C>
+template <bool kOdd, int kRadius, typename C>
 void blur_rows(const C* blurred, int64_t stride, int64_t count, const Weights<kRadius, C>& weights,
                C* dst, int64_t w) {
   for (int64_t y = 0; y < count; ++y) {
-    rf::for_vectors<C>(w, SymmetricSum<C, Weights<kRadius, C>, ColumnTaps<C>>{
+    rf::for_vectors<C>(w, SymmetricSum<kOdd, C, Weights<kRadius, C>, ColumnTaps<C>>{
                               weights, {blurred + y * stride}, dst + y * w});
   }
 }
 
-// body(std::integral_constant<int, radius>) for the radii of sigma 0.5, 1 and 1.5, whose sums are
-// unrolled; 0 for the others.
+// body(std::integral_constant<int, radius>, is odd) for the radii of sigma 0.5, 1 and 1.5, whose
+// sums are unrolled; 0 for the others, and for odd derivatives.
 template <typename Body>
-void with_radius(int64_t radius, const Body& body) {
+void with_radius(int64_t radius, int64_t order, const Body& body) {
+  if (order % 2 == 1) return body(std::integral_constant<int, 0>{}, std::true_type{});
   switch (radius) {
     case 2:
-      return body(std::integral_constant<int, 2>{});
+      return body(std::integral_constant<int, 2>{}, std::false_type{});
     case 4:
-      return body(std::integral_constant<int, 4>{});
+      return body(std::integral_constant<int, 4>{}, std::false_type{});
     case 6:
-      return body(std::integral_constant<int, 6>{});
+      return body(std::integral_constant<int, 6>{}, std::false_type{});
     default:
-      return body(std::integral_constant<int, 0>{});
+      return body(std::integral_constant<int, 0>{}, std::false_type{});
   }
 }
 
@@ -163,7 +167,7 @@ template <typename T>
 bool stream(const Plan<T>& plan, const T* in, T* out, int64_t h, int64_t w, int64_t radius) {
   using C = rf::compute_t<T>;
   bool done = false;
-  with_radius(radius, [&](auto known) {
+  with_radius(radius, 0, [&](auto known, auto) {
     if constexpr (Plan<T>::kNative && known() > 0 && known() <= rf::Vector<C>::kLanes) {
       using Stream = rf::GaussianStream<known(), C>;
       if (!Stream::fits(w)) return;
@@ -182,39 +186,44 @@ bool stream(const Plan<T>& plan, const T* in, T* out, int64_t h, int64_t w, int6
 
 template <typename T>
 void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y, double sigma_x,
-            int64_t halo, int64_t halo_x, rf_border mode, double cval, void* workspace) {
+            int64_t halo, int64_t halo_x, int64_t order_y, int64_t order_x, rf::Borders modes,
+            double cval, void* workspace) {
   using C = rf::compute_t<T>;
   const int64_t radius_y = rf::effective_radius(sigma_y, halo);
   const int64_t radius_x = rf::effective_radius(sigma_x, halo_x);
   Plan<T> plan(workspace, n, h, w, halo, radius_y, radius_x);
-  rf::gaussian_weights(sigma_y, radius_y, plan.weights_y);
-  rf::gaussian_weights(sigma_x, radius_x, plan.weights_x);
-  const bool isotropic = sigma_x == sigma_y && radius_x == radius_y;
-  if (isotropic && mode == RF_REFLECT && stream(plan, in, out, h, w, radius_y)) return;
-  plan.border.plan(mode);
+  order_y = rf::effective_order(sigma_y, order_y);
+  order_x = rf::effective_order(sigma_x, order_x);
+  rf::gaussian_weights(sigma_y, order_y, radius_y, plan.weights_y);
+  rf::gaussian_weights(sigma_x, order_x, radius_x, plan.weights_x);
+  const bool isotropic = sigma_x == sigma_y && radius_x == radius_y && order_y + order_x == 0;
+  const bool reflects = modes.y == RF_REFLECT && modes.x == RF_REFLECT;
+  if (isotropic && reflects && stream(plan, in, out, h, w, radius_y)) return;
+  plan.border.plan(modes.x);
   std::fill(plan.constant_row, plan.constant_row + w, static_cast<C>(cval));
 
   const int64_t group = rf::group_rows(w), stride = plan.border.width();
   rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
     const auto scratch = plan.scratch(thread);
-    rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, mode,
+    rf::extended_rows(in + image * h * w, h, w, y0 - radius_y, rows + 2 * radius_y, modes.y,
                       plan.constant_row, scratch.converted, scratch.rows,
                       [w](const T* src, C* dst) { rf::load_row(src, dst, w); });
     for (int64_t first = 0; first < rows; first += group) {
       const int64_t count = std::min(group, rows - first);
-      with_radius(radius_y, [&](auto radius) {
-        blur_columns(scratch.rows + first, count, Weights<radius(), C>(plan.weights_y, radius_y),
-                     scratch.blurred + radius_x, stride, w);
+      with_radius(radius_y, order_y, [&](auto radius, auto odd) {
+        blur_columns<odd()>(scratch.rows + first, count,
+                            Weights<radius(), C>(plan.weights_y, radius_y),
+                            scratch.blurred + radius_x, stride, w);
       });
       T* dst = out + (image * h + y0 + first) * w;
-      with_radius(radius_x, [&](auto radius) {
+      with_radius(radius_x, order_x, [&](auto radius, auto odd) {
         plan.border.template extend_rows<radius()>(scratch.blurred, stride, count,
                                                    static_cast<C>(cval));
         const Weights<radius(), C> weights(plan.weights_x, radius_x);
         if constexpr (Plan<T>::kNative) {
-          blur_rows(scratch.blurred, stride, count, weights, dst, w);
+          blur_rows<odd()>(scratch.blurred, stride, count, weights, dst, w);
         } else {
-          blur_rows(scratch.blurred, stride, count, weights, scratch.result, w);
+          blur_rows<odd()>(scratch.blurred, stride, count, weights, scratch.result, w);
           rf::store_row(scratch.result, dst, count * w);
         }
       });
@@ -226,23 +235,25 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y
 
 extern "C" rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtype, int64_t n,
                                         int64_t h, int64_t w, double sigma_y, double sigma_x,
-                                        int64_t radius_y, int64_t radius_x, rf_border mode,
+                                        int64_t radius_y, int64_t radius_x, int64_t order_y,
+                                        int64_t order_x, rf_border mode_y, rf_border mode_x,
                                         double cval, void* workspace, rf_stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
   if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0)) return bad;
-  if (const rf_status bad = rf::check_border(mode)) return bad;
+  if (const rf_status bad = rf::check_per_axis("order", order_y, order_x, 0)) return bad;
+  if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (n * h * w == 0) return RF_OK;
   const bool known = rf::dispatch_float(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w, sigma_y, sigma_x, radius_y,
-           radius_x, mode, cval, workspace);
+           radius_x, order_y, order_x, {mode_y, mode_x}, cval, workspace);
   });
   return known ? RF_OK : rf::fail_dtype("gaussian_filter", dtype);
 }
 
 extern "C" int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
-                                                      int64_t w, int64_t radius_y,
-                                                      int64_t radius_x) {
+                                                      int64_t w, int64_t radius_y, int64_t radius_x,
+                                                      int64_t, int64_t) {
   if (n * h * w <= 0) return 0;
   int64_t bytes = 0;
   rf::dispatch_float(dtype, [&](auto tag) {

@@ -124,9 +124,10 @@ struct Plan {
     C *converted, *suffix, *column_max, *result;
   };
 
-  Plan(void* workspace, int64_t n, int64_t h, int64_t w, int64_t size_y, int64_t size_x)
-      : window_y(rf::max_window(size_y, h)),
-        window_x(rf::max_window(size_x, w)),
+  Plan(void* workspace, int64_t n, int64_t h, int64_t w, rf::MaxWindow window_y,
+       rf::MaxWindow window_x)
+      : window_y(window_y),
+        window_x(window_x),
         arena(workspace),
         bands(rf::plan_bands(n, h, w, window_y.size() / 2)),
         border(arena, w, window_x.before, window_x.after),
@@ -237,20 +238,20 @@ void prefetch_row(const C* row, int64_t w) {
 }
 
 template <typename T>
-void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y, int64_t size_x,
-            rf_border mode, T cval, void* workspace) {
+void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, rf::MaxWindow window_y,
+            rf::MaxWindow window_x, rf::Borders modes, T cval, void* workspace) {
   using C = rf::max_key_t<T>;
-  Plan<T> plan(workspace, n, h, w, size_y, size_x);
+  Plan<T> plan(workspace, n, h, w, window_y, window_x);
   const C constant = rf::to_max_key(cval);
-  plan.border.plan(mode);
+  plan.border.plan(modes.x);
   std::fill(plan.constant_row, plan.constant_row + w, constant);
 
   const int64_t stride = plan.stride(), size = plan.window_x.size();
   rf::for_bands(plan.bands, h, [&](int64_t image, int64_t y0, int64_t rows, int thread) {
     const auto s = plan.scratch(thread);
     rf::extended_rows(in + image * h * w, h, w, y0 - plan.window_y.before,
-                      rows + plan.window_y.size() - 1, mode, plan.constant_row, s.converted, s.rows,
-                      [w](const T* src, C* dst) {
+                      rows + plan.window_y.size() - 1, modes.y, plan.constant_row, s.converted,
+                      s.rows, [w](const T* src, C* dst) {
                         for (int64_t x = 0; x < w; ++x) dst[x] = rf::to_max_key(src[x]);
                       });
     const bool van_herk = plan.window_y.size() > kDirectRows;
@@ -286,26 +287,32 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int64_t size_y
 
 extern "C" rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype, int64_t n,
                                        int64_t h, int64_t w, int64_t size_y, int64_t size_x,
-                                       rf_border mode, double cval, void* workspace, rf_stream) {
+                                       int64_t origin_y, int64_t origin_x, rf_border mode_y,
+                                       rf_border mode_x, double cval, void* workspace, rf_stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
   if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1)) return bad;
-  if (const rf_status bad = rf::check_border(mode)) return bad;
+  if (const rf_status bad = rf::check_origin(size_y, size_x, origin_y, origin_x)) return bad;
+  if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (n * h * w == 0) return RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w, size_y, size_x, mode,
-           rf::store<T>(static_cast<rf::compute_t<T>>(cval)), workspace);
+    filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w,
+           rf::max_window(size_y, origin_y, h), rf::max_window(size_x, origin_x, w),
+           {mode_y, mode_x}, rf::store<T>(static_cast<rf::compute_t<T>>(cval)), workspace);
   });
   return known ? RF_OK : rf::fail_dtype("maximum_filter", dtype);
 }
 
 extern "C" int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
-                                                     int64_t w, int64_t size_y, int64_t size_x) {
+                                                     int64_t w, int64_t size_y, int64_t size_x,
+                                                     int64_t origin_y, int64_t origin_x) {
   if (n * h * w <= 0) return 0;
   int64_t bytes = 0;
   rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    bytes = Plan<T>(nullptr, n, h, w, size_y, size_x).arena.bytes();
+    bytes = Plan<T>(nullptr, n, h, w, rf::max_window(size_y, origin_y, h),
+                    rf::max_window(size_x, origin_x, w))
+                .arena.bytes();
   });
   return bytes;
 }

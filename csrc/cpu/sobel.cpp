@@ -25,14 +25,14 @@ class Strip {
   using C = rf::compute_t<T>;
 
  public:
-  Strip(const T* image, int64_t h, int64_t w, int64_t x0, int axis, rf_border mode, C cval)
+  Strip(const T* image, int64_t h, int64_t w, int64_t x0, int axis, rf::Borders modes, C cval)
       : image_(image),
         h_(h),
         w_(w),
         x0_(x0),
         count_(std::min(kStrip, w - x0)),
         axis_(axis),
-        mode_(mode),
+        modes_(modes),
         cval_(cval) {}
 
   void run(T* out, int64_t y0, int64_t rows) {
@@ -58,20 +58,20 @@ class Strip {
  private:
   // axis 0: the source row with its border. axis 1: its derivative along columns.
   void fetch(int64_t y, C* dst) {
-    const int64_t source = rf::border_index(y, h_, mode_);
+    const int64_t source = rf::border_index(y, h_, modes_.y);
     if (source < 0) {
       std::fill(dst, dst + count_ + 2, cval_);
       return;
     }
     C* loaded = axis_ == 0 ? dst : derivative_;
-    load_with_border(image_ + source * w_, w_, x0_, count_, mode_, cval_, loaded);
+    load_with_border(image_ + source * w_, w_, x0_, count_, modes_.x, cval_, loaded);
     if (axis_ == 0) return;
     for (int64_t i = 0; i < count_; ++i) dst[i] = loaded[i + 2] - loaded[i];
   }
 
   void derive_rows(const C* above, const C* below) {
     for (int64_t i = 0; i < count_ + 2; ++i) derivative_[i] = below[i] - above[i];
-    if (mode_ != RF_CONSTANT) return;
+    if (modes_.x != RF_CONSTANT) return;
     if (x0_ == 0) derivative_[0] = cval_;
     if (x0_ + count_ == w_) derivative_[count_ + 1] = cval_;
   }
@@ -88,13 +88,13 @@ class Strip {
   const T* image_;
   int64_t h_, w_, x0_, count_;
   int axis_;
-  rf_border mode_;
+  rf::Borders modes_;
   C cval_;
   C buffers_[3][kStrip + 2], derivative_[kStrip + 2], result_[kStrip];
 };
 
 template <typename T>
-void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int axis, rf_border mode,
+void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int axis, rf::Borders modes,
             double cval) {
   const int64_t strips = (w + kStrip - 1) / kStrip;
   const rf::Bands bands = rf::plan_bands(n, h, std::min(w, kStrip), 1);
@@ -103,7 +103,7 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int axis, rf_b
     for (int64_t item = begin; item < end; ++item) {
       const int64_t image = item / items_per_image, part = item % items_per_image;
       const int64_t y = part / strips * bands.rows, x = part % strips * kStrip;
-      Strip<T> strip(in + image * h * w, h, w, x, axis, mode, static_cast<rf::compute_t<T>>(cval));
+      Strip<T> strip(in + image * h * w, h, w, x, axis, modes, static_cast<rf::compute_t<T>>(cval));
       strip.run(out + image * h * w, y, std::min(bands.rows, h - y));
     }
   });
@@ -112,15 +112,16 @@ void filter(const T* in, T* out, int64_t n, int64_t h, int64_t w, int axis, rf_b
 }  // namespace
 
 extern "C" rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h,
-                              int64_t w, int axis, rf_border mode, double cval, rf_stream) {
+                              int64_t w, int axis, rf_border mode_y, rf_border mode_x, double cval,
+                              rf_stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_border(mode)) return bad;
+  if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (axis != 0 && axis != 1)
     return rf::fail(RF_INVALID_ARGUMENT, "axis must be 0 or 1, got %d", axis);
   if (n * h * w == 0) return RF_OK;
   const bool known = rf::dispatch_float(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w, axis, mode, cval);
+    filter(static_cast<const T*>(in), static_cast<T*>(out), n, h, w, axis, {mode_y, mode_x}, cval);
   });
   return known ? RF_OK : rf::fail_dtype("sobel", dtype);
 }

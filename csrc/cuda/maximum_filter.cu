@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
     maximum_fused_kernel(const T* __restrict__ in,  // [n, h, w]
                          T* __restrict__ out,       // [n, h, w]
                          const rf::Tiling tiling, const rf::MaxWindow window_y,
-                         const rf::MaxWindow window_x, rf_border mode, T cval) {
+                         const rf::MaxWindow window_x, rf::Borders modes, T cval) {
   using K = rf::max_key_t<T>;
   RF_DYNAMIC_SHARED(K, shared);
   const int size_y = static_cast<int>(window_y.size()), size_x = static_cast<int>(window_x.size());
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     const rf::Tile where = rf::tile_at(tiling, t, kTileWidth<K>);
     K *tile = shared, *spare = shared + rows * cols;  // each [rows, cols]
     rf::load_tile(in + where.first_pixel, tiling.h, tiling.w, where.y - window_y.before,
-                  where.x - window_x.before, rows, cols, mode, rf::to_max_key(cval), tile,
+                  where.x - window_x.before, rows, cols, modes, rf::to_max_key(cval), tile,
                   [](T v) { return rf::to_max_key(v); });
     __syncthreads();
     const int covered_y = grow_windows(tile, spare, rows, cols, cols, cols, size_y);
@@ -158,14 +158,14 @@ bool is_fused(const rf::MaxWindow& window_y, const rf::MaxWindow& window_x, size
 
 template <typename T>
 rf_status run(const T* in, T* out, int64_t n, int64_t h, int64_t w, const rf::MaxWindow& window_y,
-              const rf::MaxWindow& window_x, rf_border mode, T cval, void* workspace,
+              const rf::MaxWindow& window_x, rf::Borders modes, T cval, void* workspace,
               rf_stream stream) {
   using K = rf::max_key_t<T>;
   size_t shared_bytes = 0;
   if (is_fused<K>(window_y, window_x, &shared_bytes)) {
     const rf::Tiling tiling(n, h, w, kTileWidth<K>);
     return rf::launch(maximum_fused_kernel<T>, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY),
-                      shared_bytes, stream, in, out, tiling, window_y, window_x, mode, cval);
+                      shared_bytes, stream, in, out, tiling, window_y, window_x, modes, cval);
   }
   T* between = static_cast<T*>(workspace);
   const auto blocks = [&](int64_t length, int64_t lines, const rf::MaxWindow& window) {
@@ -173,41 +173,45 @@ rf_status run(const T* in, T* out, int64_t n, int64_t h, int64_t w, const rf::Ma
     return dim3(static_cast<unsigned>(std::min((threads + kThreads - 1) / kThreads, rf::kMaxGrid)));
   };
   const rf_status status = rf::launch(maximum_axis_kernel<T>, blocks(h, w, window_y), kThreads, 0,
-                                      stream, in, between, n, h, w, false, window_y, mode, cval);
+                                      stream, in, between, n, h, w, false, window_y, modes.y, cval);
   if (status != RF_OK) return status;
   return rf::launch(maximum_axis_kernel<T>, blocks(w, h, window_x), kThreads, 0, stream, between,
-                    out, n, h, w, true, window_x, mode, cval);
+                    out, n, h, w, true, window_x, modes.x, cval);
 }
 
 }  // namespace
 
 extern "C" rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype, int64_t n,
                                        int64_t h, int64_t w, int64_t size_y, int64_t size_x,
-                                       rf_border mode, double cval, void* workspace,
+                                       int64_t origin_y, int64_t origin_x, rf_border mode_y,
+                                       rf_border mode_x, double cval, void* workspace,
                                        rf_stream stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
   if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1)) return bad;
-  if (const rf_status bad = rf::check_border(mode)) return bad;
+  if (const rf_status bad = rf::check_origin(size_y, size_x, origin_y, origin_x)) return bad;
+  if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (const rf_status bad = rf::check_tileable(h, w)) return bad;
   if (n * h * w == 0) return RF_OK;
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    status = run(static_cast<const T*>(in), static_cast<T*>(out), n, h, w,
-                 rf::max_window(size_y, h), rf::max_window(size_x, w), mode,
-                 rf::store<T>(static_cast<rf::compute_t<T>>(cval)), workspace, stream);
+    status =
+        run(static_cast<const T*>(in), static_cast<T*>(out), n, h, w,
+            rf::max_window(size_y, origin_y, h), rf::max_window(size_x, origin_x, w),
+            {mode_y, mode_x}, rf::store<T>(static_cast<rf::compute_t<T>>(cval)), workspace, stream);
   });
   return known ? status : rf::fail_dtype("maximum_filter", dtype);
 }
 
 extern "C" int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
-                                                     int64_t w, int64_t size_y, int64_t size_x) {
+                                                     int64_t w, int64_t size_y, int64_t size_x,
+                                                     int64_t origin_y, int64_t origin_x) {
   int64_t bytes = 0;
   rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     size_t shared_bytes = 0;
-    const bool fused = is_fused<rf::max_key_t<T>>(rf::max_window(size_y, h),
-                                                  rf::max_window(size_x, w), &shared_bytes);
+    const bool fused = is_fused<rf::max_key_t<T>>(
+        rf::max_window(size_y, origin_y, h), rf::max_window(size_x, origin_x, w), &shared_bytes);
     if (!fused) bytes = n * h * w * static_cast<int64_t>(sizeof(T));
   });
   return bytes;

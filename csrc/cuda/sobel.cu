@@ -20,21 +20,22 @@ template <typename T, int kAxis>
 __global__ void __launch_bounds__(kThreads)
     sobel_kernel(const T* __restrict__ in,  // [n, h, w]
                  T* __restrict__ out,       // [n, h, w]
-                 const rf::Tiling tiling, rf_border mode, rf::compute_t<T> cval) {
+                 const rf::Tiling tiling, rf::Borders modes, rf::compute_t<T> cval) {
   using C = rf::compute_t<T>;
   constexpr int kRows = kTileHeight + 2, kCols = kTileWidth<C> + 2;
   // The derivative exists inside the tile along kAxis, and one pixel further along the other axis.
   constexpr int kDerivedRows = kAxis == 0 ? kTileHeight : kRows,
                 kDerivedCols = kAxis == 0 ? kCols : kCols - 2;
-  constexpr int kAlong = kAxis == 0 ? kCols : 1;          // step in `source` along the derivative
-  constexpr int kAcross = kAxis == 0 ? 1 : kDerivedCols;  // step in `derived` along the smoothing
+  constexpr int kAlong = kAxis == 0 ? kCols : 1;            // step in `source` along the derivative
+  constexpr int kAcross = kAxis == 0 ? 1 : kDerivedCols;    // step in `derived` along the smoothing
+  const rf_border across = kAxis == 0 ? modes.x : modes.y;  // the border that the smoothing meets
   RF_SHARED(C, source, [kRows * kCols]);
   RF_SHARED(C, derived, [kDerivedRows * kDerivedCols]);
   for (int64_t t = blockIdx.x; t < tiling.total; t += gridDim.x) {
     const rf::Tile tile = rf::tile_at(tiling, t, kTileWidth<C>);
     C* tile_source = source;
     rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - 1, tile.x - 1, kRows, kCols,
-                  mode, cval, tile_source, [](T v) { return rf::load(v); });
+                  modes, cval, tile_source, [](T v) { return rf::load(v); });
     __syncthreads();
     for (int r = threadIdx.y; r < kDerivedRows; r += kTileThreadsY) {
       for (int c = threadIdx.x; c < kDerivedCols; c += kTileThreadsX) {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
         const bool outside = position < 0 || position >= (kAxis == 0 ? tiling.w : tiling.h);
         const C* before = source + r * kCols + c;
         derived[r * kDerivedCols + c] =
-            outside && mode == RF_CONSTANT ? cval : before[2 * kAlong] - before[0];
+            outside && across == RF_CONSTANT ? cval : before[2 * kAlong] - before[0];
       }
     }
     __syncthreads();
@@ -61,9 +62,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 extern "C" rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h,
-                              int64_t w, int axis, rf_border mode, double cval, rf_stream stream) {
+                              int64_t w, int axis, rf_border mode_y, rf_border mode_x, double cval,
+                              rf_stream stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_border(mode)) return bad;
+  const rf::Borders modes{mode_y, mode_x};
+  if (const rf_status bad = rf::check_borders(modes)) return bad;
   if (axis != 0 && axis != 1)
     return rf::fail(RF_INVALID_ARGUMENT, "axis must be 0 or 1, got %d", axis);
   if (const rf_status bad = rf::check_tileable(h, w)) return bad;
@@ -75,7 +78,7 @@ extern "C" rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t
     const rf::Tiling tiling(n, h, w, kTileWidth<C>);
     const auto kernel = axis == 0 ? sobel_kernel<T, 0> : sobel_kernel<T, 1>;
     status = rf::launch(kernel, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY), 0, stream,
-                        static_cast<const T*>(in), static_cast<T*>(out), tiling, mode,
+                        static_cast<const T*>(in), static_cast<T*>(out), tiling, modes,
                         static_cast<C>(cval));
   });
   return known ? status : rf::fail_dtype("sobel", dtype);

@@ -68,30 +68,33 @@ int64_t rf_total_variation_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
 
 // ---- gaussian_filter
 // ------------------------------------------------------------------------------------ Separable
-// correlation with normalised exp(-x^2 / (2 sigma^2)), |x| <= radius, per axis; sigma 0 or radius 0
-// leaves that axis alone. in, out [n, h, w] of one float dtype.
+// correlation with normalised exp(-x^2 / (2 sigma^2)), |x| <= radius, per axis, or with its
+// derivative of an order; sigma 0 leaves that axis alone. in, out [n, h, w] of one float dtype.
 rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h,
                              int64_t w, double sigma_y, double sigma_x, int64_t radius_y,
-                             int64_t radius_x, rf_border mode, double cval, void* workspace,
-                             rf_stream stream);
+                             int64_t radius_x, int64_t order_y, int64_t order_x, rf_border mode_y,
+                             rf_border mode_x, double cval, void* workspace, rf_stream stream);
 int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w,
-                                           int64_t radius_y, int64_t radius_x);
+                                           int64_t radius_y, int64_t radius_x, int64_t order_y,
+                                           int64_t order_x);
 
 // ---- maximum_filter
 // ------------------------------------------------------------------------------------- The window
-// of an output pixel starts size / 2 before it, as in SciPy (even sizes reach further back). in,
-// out [n, h, w] of one dtype, any of rf_dtype.
+// of an output pixel starts size / 2 + origin before it, as in SciPy (even sizes reach further
+// back). in, out [n, h, w] of one dtype, any of rf_dtype.
 rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h,
-                            int64_t w, int64_t size_y, int64_t size_x, rf_border mode, double cval,
+                            int64_t w, int64_t size_y, int64_t size_x, int64_t origin_y,
+                            int64_t origin_x, rf_border mode_y, rf_border mode_x, double cval,
                             void* workspace, rf_stream stream);
 int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w,
-                                          int64_t size_y, int64_t size_x);
+                                          int64_t size_y, int64_t size_x, int64_t origin_y,
+                                          int64_t origin_x);
 
 // ---- sobel
 // ----------------------------------------------------------------------------------------------
 // scipy.ndimage.sobel: [-1 0 1] along `axis` (0 = rows, 1 = columns), [1 2 1] along the other.
 rf_status rf_sobel(const void* in, void* out, rf_dtype dtype, int64_t n, int64_t h, int64_t w,
-                   int axis, rf_border mode, double cval, rf_stream stream);
+                   int axis, rf_border mode_y, rf_border mode_x, double cval, rf_stream stream);
 
 // ---- gather_batch
 // ---------------------------------------------------------------------------------------

@@ -8,18 +8,19 @@ from typing import Any
 
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
-from roarfast.ops._border import MODES, mode_name
+from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 
 
 def gaussian_filter(
     a: ArrayT,
     sigma: float | Sequence[float],
-    mode: str = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
     truncate: float = 4.0,
     radius: int | Sequence[int] | None = None,
     *,
+    order: int | Sequence[int] = 0,
     out: ArrayT | None = None,
 ) -> ArrayT:
     """`scipy.ndimage.gaussian_filter` of each image, in one fused pass.
@@ -29,10 +30,11 @@ def gaussian_filter(
             others in float32.
         sigma: Standard deviation in pixels, >= 0; one, or one per axis as (rows, columns). 0 leaves an axis alone.
         mode: Border: `"reflect"` (d c b a | a b c d | d c b a), `"mirror"`, `"nearest"`, `"wrap"` or `"constant"`.
-            torchvision's "reflect" is `"mirror"` here and in SciPy.
+            torchvision's "reflect" is `"mirror"` here and in SciPy. One, or one per axis.
         cval: The value beyond the border for `mode="constant"`.
         truncate: The kernel ends at `int(truncate * sigma + 0.5)` pixels.
         radius: Where the kernel ends, instead of `truncate`; one, or one per axis.
+        order: 0 for the filter, n for the n-th derivative of the Gaussian; one, or one per axis.
         out: Where to write the result; like `a`.
 
     Returns:
@@ -47,7 +49,8 @@ def gaussian_filter(
     given = (*check.per_axis("sigma", sigma), truncate, *check.per_axis("radius", radius))
     parse = _parse_cached if all(type(v) in (int, float, type(None)) for v in given) else _parse
     sigmas, radii = parse(*given)
-    return _op(a, sigmas, radii, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+    orders = [check.integer("order", o, low=0) for o in check.per_axis("order", order)]
+    return _op(a, sigmas, radii, orders, mode_names(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
 
 
 def _parse(sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any) -> tuple[list[float], list[int]]:
@@ -64,15 +67,18 @@ _parse_cached = lru_cache(typed=True)(_parse)  # of plain numbers only: a tensor
 
 
 def _run(
-    xp: Arrays, a: Any, sigma: Sequence[float], radius: Sequence[int], border: str, cval: float, out: Any = None
-) -> Any:
+    xp: Arrays, a: Any, sigma: Sequence[float], radius: Sequence[int], order: Sequence[int], border: Sequence[str],
+    cval: float, out: Any = None,
+) -> Any:  # fmt: skip
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, a.shape, xp.dtype(a), a)
-    workspace_bytes = xp.query(a, "gaussian_filter_workspace_bytes", dtype, n, h, w, *radius)
+    workspace_bytes = xp.query(a, "gaussian_filter_workspace_bytes", dtype, n, h, w, *radius, *order)
     workspace = xp.empty([workspace_bytes], "uint8", a)
-    xp.call(a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, MODES[border], cval, workspace)
+    xp.call(
+        a, "gaussian_filter", a, result, dtype, n, h, w, *sigma, *radius, *order, *mode_codes(border), cval, workspace
+    )
     return xp.finish(result, out)
 
 
@@ -81,5 +87,8 @@ def _fake(a: Any, *_: Any) -> Any:
 
 
 _op = define_op(
-    "gaussian_filter", "(Tensor a, float[] sigma, int[] radius, str border, float cval) -> Tensor", _run, _fake
+    "gaussian_filter",
+    "(Tensor a, float[] sigma, int[] radius, int[] order, str[] border, float cval) -> Tensor",
+    _run,
+    _fake,
 )

@@ -7,16 +7,17 @@ from typing import Any
 
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
-from roarfast.ops._border import MODES, mode_name
+from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 
 
 def maximum_filter(
     a: ArrayT,
     size: int | Sequence[int],
-    mode: str = "reflect",
+    mode: str | Sequence[str] = "reflect",
     cval: float = 0.0,
     *,
+    origin: int | Sequence[int] = 0,
     out: ArrayT | None = None,
 ) -> ArrayT:
     """`scipy.ndimage.maximum_filter` of each image, exactly; the cost hardly grows with the size.
@@ -24,9 +25,11 @@ def maximum_filter(
     Args:
         a: Maps or masks `[..., H, W]`: float16, bfloat16 (torch), float32, float64, uint8 or bool. Must not hold NaN.
         size: Window in pixels, >= 1; one, or one per axis as (rows, columns). The window of a pixel starts
-            `size // 2` before it. May be larger than the image.
+            `size // 2 + origin` before it. May be larger than the image.
         mode: Border: `"reflect"`, `"mirror"`, `"nearest"`, `"wrap"` or `"constant"`, as in `gaussian_filter`.
+            One, or one per axis.
         cval: The value beyond the border for `mode="constant"`.
+        origin: Moves the window back by this many pixels; in [-(size // 2), (size - 1) // 2]; one, or one per axis.
         out: Where to write the result; like `a`.
 
     Returns:
@@ -39,22 +42,27 @@ def maximum_filter(
     """
     check.images("a", a, DTYPE_CODES)
     sizes = [check.integer("size", s, low=1) for s in check.per_axis("size", size)]
+    origins = [
+        check.integer("origin", o, -(s // 2), (s - 1) // 2) for o, s in zip(check.per_axis("origin", origin), sizes)
+    ]
     cval = check.number("cval", cval, finite=False)
     dtype = check.dtype_name(a)
     highest = {"uint8": 255, "bool": 1}.get(dtype)
     if highest is not None and not (0 <= cval <= highest and cval == int(cval)):
         raise ValueError(f"cval must be an integer in [0, {highest}] for dtype {dtype}, got {cval:g}")
-    return _op(a, sizes, mode_name(mode), cval, out=out)  # type: ignore[no-any-return]
+    return _op(a, sizes, origins, mode_names(mode), cval, out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, a: Any, size: Sequence[int], border: str, cval: float, out: Any = None) -> Any:
+def _run(
+    xp: Arrays, a: Any, size: Sequence[int], origin: Sequence[int], border: Sequence[str], cval: float, out: Any = None
+) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, a.shape, xp.dtype(a), a)
-    workspace_bytes = xp.query(a, "maximum_filter_workspace_bytes", dtype, n, h, w, *size)
+    workspace_bytes = xp.query(a, "maximum_filter_workspace_bytes", dtype, n, h, w, *size, *origin)
     workspace = xp.empty([workspace_bytes], "uint8", a)
-    xp.call(a, "maximum_filter", a, result, dtype, n, h, w, *size, MODES[border], cval, workspace)
+    xp.call(a, "maximum_filter", a, result, dtype, n, h, w, *size, *origin, *mode_codes(border), cval, workspace)
     return xp.finish(result, out)
 
 
@@ -62,4 +70,6 @@ def _fake(a: Any, *_: Any) -> Any:
     return a.new_empty(a.shape)
 
 
-_op = define_op("maximum_filter", "(Tensor a, int[] size, str border, float cval) -> Tensor", _run, _fake)
+_op = define_op(
+    "maximum_filter", "(Tensor a, int[] size, int[] origin, str[] border, float cval) -> Tensor", _run, _fake
+)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
-from roarfast.ops._border import MODES, mode_name
+from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 
 
-def sobel(a: ArrayT, axis: int = -1, mode: str = "reflect", cval: float = 0.0, *, out: ArrayT | None = None) -> ArrayT:
+def sobel(
+    a: ArrayT, axis: int = -1, mode: str | Sequence[str] = "reflect", cval: float = 0.0, *, out: ArrayT | None = None
+) -> ArrayT:
     """`scipy.ndimage.sobel` of each image: [-1 0 1] along `axis`, [1 2 1] along the other image axis.
 
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32 or float64.
         axis: -1 for the derivative along columns, -2 along rows.
         mode: Border: `"reflect"`, `"mirror"`, `"nearest"`, `"wrap"` or `"constant"`, as in `gaussian_filter`.
+            One, or one per axis.
         cval: The value beyond the border for `mode="constant"`.
         out: Where to write the result; like `a`.
 
@@ -34,14 +38,14 @@ def sobel(a: ArrayT, axis: int = -1, mode: str = "reflect", cval: float = 0.0, *
     if axis not in (-1, -2, ndim - 1, ndim - 2):
         raise ValueError(f"axis must be one of the last two axes (-2 or -1), got {axis}")
     row_or_column = 0 if axis in (-2, ndim - 2) else 1
-    return _op(a, row_or_column, mode_name(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+    return _op(a, row_or_column, mode_names(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, a: Any, axis: int, border: str, cval: float, out: Any = None) -> Any:
+def _run(xp: Arrays, a: Any, axis: int, border: Sequence[str], cval: float, out: Any = None) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     result = xp.output(out, a.shape, xp.dtype(a), a)
-    xp.call(a, "sobel", a, result, DTYPE_CODES[xp.dtype(a)], n, h, w, axis, MODES[border], cval)
+    xp.call(a, "sobel", a, result, DTYPE_CODES[xp.dtype(a)], n, h, w, axis, *mode_codes(border), cval)
     return xp.finish(result, out)
 
 
@@ -49,4 +53,4 @@ def _fake(a: Any, *_: Any) -> Any:
     return a.new_empty(a.shape)
 
 
-_op = define_op("sobel", "(Tensor a, int axis, str border, float cval) -> Tensor", _run, _fake)
+_op = define_op("sobel", "(Tensor a, int axis, str[] border, float cval) -> Tensor", _run, _fake)

@@ -180,3 +180,38 @@ def test_parameters_that_change_or_cannot_be_hashed(rng):
         rf.gaussian_filter(a, ([1], 2))
     with pytest.raises(TypeError, match="sigma must be a number, got True"):  # equal to 1, which was accepted above
         rf.gaussian_filter(a, True)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, (0, 1), (2, 0), (1, 4), (0, 7)], ids=str)
+@pytest.mark.parametrize(
+    "kwargs", [{"sigma": 1}, {"sigma": (0.7, 3)}, {"sigma": (0, 2)}, {"sigma": 2, "radius": (0, 40)}], ids=str
+)
+def test_derivatives(backend: Backend, rng, order, kwargs):
+    a = make_images(rng, (2, 19, 23), "float64")
+    for mode in ("reflect", "constant"):
+        got = backend(rf.gaussian_filter, a, mode=mode, cval=0.5, order=order, **kwargs)
+        assert_close(got, reference.gaussian_filter(a, mode=mode, cval=0.5, order=order, **kwargs), "float64")
+
+
+@pytest.mark.parametrize("modes", [(y, x) for y in MODES for x in MODES if y != x], ids="-".join)
+@pytest.mark.parametrize("sigma", [1, (40, 7)], ids=str)
+def test_a_mode_per_axis(backend: Backend, rng, modes, sigma):
+    for dtype in ("float32", "float64"):
+        a = make_images(rng, (2, 19, 32), dtype)
+        got = backend(rf.gaussian_filter, a, sigma, mode=modes, cval=-1.5)
+        assert_close(got, reference.gaussian_filter(exact(a), sigma, mode=modes, cval=-1.5), dtype)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"order": -1}, ValueError, "order must be an integer >= 0, got -1"),
+        ({"order": 0.5}, TypeError, "order must be an integer, got 0.5"),
+        ({"order": (1, 2, 3)}, ValueError, r"order must be one value or a \(rows, columns\) pair, got 3 values"),
+        ({"mode": ("wrap",)}, ValueError, r"mode must be one border mode or a \(rows, columns\) pair, got \('wrap',\)"),
+        ({"mode": ("wrap", "pad")}, ValueError, "mode must be one of 'reflect'.*, got 'pad'"),
+    ],
+)
+def test_bad_orders_and_modes(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        rf.gaussian_filter(np.zeros((3, 3)), 1, **kwargs)

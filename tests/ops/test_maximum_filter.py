@@ -158,3 +158,29 @@ def test_two_windows_in_a_row_are_one_larger_window(image, first, second):
 def test_bad_arguments(a, kwargs, error, message):
     with pytest.raises(error, match=message):
         rf.maximum_filter(a, **kwargs)
+
+
+@pytest.mark.parametrize("size", [2, 3, (4, 9), (1, 40), 90], ids=str)
+def test_origins(backend: Backend, rng, size):
+    a = make_images(rng, (2, 19, 23), "float32")
+    sizes = (size, size) if isinstance(size, int) else size
+    lows, highs = [-(s // 2) for s in sizes], [(s - 1) // 2 for s in sizes]
+    for origin in (lows, highs, (lows[0], highs[1]), (highs[0], 0)):
+        for mode in MODES:
+            got = backend(rf.maximum_filter, a, size, mode=mode, cval=0.5, origin=tuple(origin))
+            np.testing.assert_array_equal(got, reference.maximum_filter(a, size, mode, 0.5, origin))
+
+
+@pytest.mark.parametrize("modes", [(y, x) for y in MODES for x in MODES if y != x], ids="-".join)
+def test_a_mode_per_axis(backend: Backend, rng, modes):
+    for dtype, size in (("float32", 3), ("uint8", (7, 4)), ("float16", 45)):
+        a = make_images(rng, (2, 19, 32), dtype)
+        got = backend(rf.maximum_filter, a, size, mode=modes, cval=1)
+        np.testing.assert_array_equal(got, reference.maximum_filter(a, size, modes, 1))
+
+
+def test_bad_origins():
+    with pytest.raises(ValueError, match=r"origin must be an integer in \[-1, 1\], got 2"):
+        rf.maximum_filter(np.zeros((3, 3)), 3, origin=2)
+    with pytest.raises(ValueError, match=r"origin must be an integer in \[-2, 1\], got -3"):
+        rf.maximum_filter(np.zeros((3, 3)), (3, 4), origin=(0, -3))

@@ -98,3 +98,11 @@ def test_of_a_plane_is_its_slope(image, slope_y, slope_x, offset):
 def test_bad_arguments(a, kwargs, error, message):
     with pytest.raises(error, match=message):
         rf.sobel(a, **kwargs)
+
+
+@pytest.mark.parametrize("modes", [(y, x) for y in MODES for x in MODES if y != x], ids="-".join)
+@pytest.mark.parametrize("axis", [-2, -1])
+def test_a_mode_per_axis(backend: Backend, rng, modes, axis):
+    for dtype in ("float32", "float64"):
+        a = make_images(rng, (2, 40, 70), dtype)
+        assert_close(backend(rf.sobel, a, axis, modes, 0.75), reference.sobel(exact(a), axis, modes, 0.75), dtype)

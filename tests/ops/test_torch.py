@@ -14,9 +14,13 @@ torch = pytest.importorskip("torch")
 
 # One call of every filter: (name, call, arguments of the torch operator).
 CASES: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
-    ("gaussian_filter", lambda a: rf.gaussian_filter(a, (1, 0.5)), ([1.0, 0.5], [4, 2], "reflect", 0.0)),
-    ("maximum_filter", lambda a: rf.maximum_filter(a, (3, 4), mode="wrap"), ([3, 4], "wrap", 0.0)),
-    ("sobel", lambda a: rf.sobel(a, axis=-2), (0, "reflect", 0.0)),
+    (
+        "gaussian_filter",
+        lambda a: rf.gaussian_filter(a, (1, 0.5)),
+        ([1.0, 0.5], [4, 2], [0, 0], ["reflect", "reflect"], 0.0),
+    ),
+    ("maximum_filter", lambda a: rf.maximum_filter(a, (3, 4), mode="wrap"), ([3, 4], [0, 0], ["wrap", "wrap"], 0.0)),
+    ("sobel", lambda a: rf.sobel(a, axis=-2), (0, ["reflect", "reflect"], 0.0)),
     ("total_variation", lambda a: rf.total_variation(a, "isotropic", "minmax"), ("isotropic", "minmax")),
 ]
 IDS = [name for name, *_ in CASES]

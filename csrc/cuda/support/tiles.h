@@ -62,13 +62,13 @@ __device__ __forceinline__ Tile tile_at(const Tiling& tiling, int64_t index, int
 // before using dst.
 template <typename T, typename W, typename Convert>
 __device__ __forceinline__ void load_tile(const T* image, int h, int w, int y, int x, int rows,
-                                          int cols, rf_border mode, W constant, W* dst,
+                                          int cols, Borders modes, W constant, W* dst,
                                           const Convert& convert) {
   for (int r = threadIdx.y; r < rows; r += kTileThreadsY) {
-    const int source_y = border_index_as<int>(y + r, h, mode);
+    const int source_y = border_index_as<int>(y + r, h, modes.y);
     const T* row = image + static_cast<int64_t>(source_y) * w;
     for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
-      const int source_x = border_index_as<int>(x + c, w, mode);
+      const int source_x = border_index_as<int>(x + c, w, modes.x);
       dst[r * cols + c] = source_y < 0 || source_x < 0 ? constant : convert(row[source_x]);
     }
   }

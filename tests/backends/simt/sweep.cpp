@@ -62,17 +62,18 @@ rf_status impute(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
 template <int kSigma>
 rf_status gaussian(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
   return rf_gaussian_filter(a.in.get(), a.out.get(), dtype, 1, h, w, kSigma, kSigma, 4 * kSigma,
-                            4 * kSigma, RF_REFLECT, 0, a.workspace.get(), nullptr);
+                            4 * kSigma, 0, 0, RF_REFLECT, RF_REFLECT, 0, a.workspace.get(),
+                            nullptr);
 }
 
 template <int kSize>
 rf_status maximum(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
-  return rf_maximum_filter(a.in.get(), a.out.get(), dtype, 1, h, w, kSize, kSize, RF_REFLECT, 0,
-                           a.workspace.get(), nullptr);
+  return rf_maximum_filter(a.in.get(), a.out.get(), dtype, 1, h, w, kSize, kSize, 0, 0, RF_REFLECT,
+                           RF_REFLECT, 0, a.workspace.get(), nullptr);
 }
 
 rf_status sobel(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
-  return rf_sobel(a.in.get(), a.out.get(), dtype, 1, h, w, 1, RF_REFLECT, 0, nullptr);
+  return rf_sobel(a.in.get(), a.out.get(), dtype, 1, h, w, 1, RF_REFLECT, RF_REFLECT, 0, nullptr);
 }
 
 rf_status total_variation(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
