@@ -1,0 +1,139 @@
+"""ROAD's imputation with the noise of another package: solve here without noise, then add theirs in their order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roarfast.compat._options import Options
+from roarfast.compat._status import Outside, require
+from roarfast.ops.impute_linear import ROAD_WEIGHTS, impute_linear
+
+if TYPE_CHECKING:
+    import torch
+
+    Weighting = Sequence[tuple[tuple[int, int], float]]
+
+# road_evaluation's list of (offset, weight), which grad-cam and Quantus share: equal, in its order.
+NEIGHBORS_WEIGHTS: list[tuple[tuple[int, int], float]] = [
+    ((dy, dx), ROAD_WEIGHTS[dy + 1][dx + 1])
+    for dy, dx in ((1, 1), (0, 1), (-1, 1), (1, -1), (0, -1), (-1, -1), (1, 0), (-1, 0))
+]
+
+# Sample ids of images that come without one, for Philox noise: no two in a process share their noise.
+_ids = itertools.count()
+
+
+def sample_ids(n: int) -> list[int]:
+    """The next `n` ids."""
+    return [next(_ids) for _ in range(n)]
+
+
+def weights_3x3(weighting: Weighting) -> npt.NDArray[np.float64] | None:
+    """The 3×3 weights of a list of (offset, weight); None for ROAD's own.
+
+    Raises:
+        ValueError: If an offset is not a neighbour, or the weights are not point-symmetric.
+    """
+    weights = np.zeros((3, 3))
+    for (dy, dx), weight in weighting:
+        if max(abs(dy), abs(dx)) != 1:
+            raise ValueError(f"weighting must be of the eight neighbours, got the offset {(dy, dx)}")
+        weights[dy + 1, dx + 1] += weight
+    if not np.allclose(weights, weights[::-1, ::-1], rtol=1e-12, atol=0):
+        raise ValueError(f"weighting must be point-symmetric, got {weights.tolist()}")
+    return None if np.allclose(weights, ROAD_WEIGHTS, rtol=1e-12) else weights
+
+
+def solve(x: Any, removed: Any, options: Options, weights: Any = None, noise: float = 0.0, ids: Any = None) -> Any:
+    """Imputes images `[..., C, H, W]`, with Philox noise or none; float16 in float32, uint8 as float32.
+
+    Raises:
+        Outside: If a known pixel is NaN or infinite: the peers' sparse solvers spread it.
+    """
+    dtype = str(x.dtype).removeprefix("torch.")
+    if dtype in ("float16", "bfloat16"):
+        x = x.astype(np.float32) if isinstance(x, np.ndarray) else x.float()
+    try:
+        return impute_linear(
+            x, removed, noise, options.seed, ids, options.tol_for(dtype), weights=weights, empty_value=0.0
+        )
+    except ValueError as error:
+        if "finite at known pixels" in str(error):
+            raise Outside("NaN or infinity in a known pixel") from None
+        raise
+
+
+def removed_of(mask: torch.Tensor) -> torch.Tensor:
+    """Where a mask of the peers, 0 = removed, is 0; they leave values in (0, 0.5] neither known nor removed."""
+    import torch
+
+    removed = mask == 0
+    if mask.dtype not in (torch.bool, torch.uint8):
+        require(bool((removed | (mask > 0.5)).all()), "a mask with values between 0 and 1")
+    return removed
+
+
+def check_image(image: Any, mask: Any) -> None:
+    """`Outside` unless these are an image [C, H, W] and a mask [H, W] of torch, on one device."""
+    import torch
+
+    require(isinstance(image, torch.Tensor) and isinstance(mask, torch.Tensor), "an argument that is no tensor")
+    require(image.ndim == 3 and tuple(mask.shape) == tuple(image.shape[1:]), "an image that is not [C, H, W]")
+    require(image.numel() > 0, "an image without pixels")
+    require(image.device == mask.device, "image and mask on two devices")
+    known = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8)
+    require(image.dtype in known, f"an image of dtype {image.dtype}")
+
+
+def add_torch_noise(solved: torch.Tensor, removed: torch.Tensor, noise: float) -> torch.Tensor:
+    """Adds noise as road_evaluation and grad-cam draw it: torch.randn(C, n), pixels in raster order, on the CPU.
+
+    Args:
+        solved: `[C, H, W]`, changed in place.
+        removed: bool `[H, W]`.
+        noise: Its standard deviation.
+    """
+    import torch
+
+    count = int(removed.sum())
+    # Drawn even for noise 0, as theirs is: the generator must be left in the same state.
+    values = torch.randn(solved.shape[0], count).to(solved)
+    if noise == 0 or count == 0:
+        return solved
+    spread = torch.zeros_like(solved).masked_scatter_(removed.expand_as(solved), values)
+    return solved.add_(spread, alpha=noise)
+
+
+def impute_torch(
+    images: torch.Tensor, removed: torch.Tensor, noise: float, options: Options, weights: Any = None, ids: Any = None
+) -> torch.Tensor:
+    """Images `[B, C, H, W]` with one solve for all of them and the noise of each in turn.
+
+    Args:
+        images: Of any dtype of `impute_linear`.
+        removed: bool `[B, H, W]`.
+        noise: Standard deviation.
+        options: `noise="peer"` draws as road_evaluation and grad-cam do.
+        weights: 3×3, or None for ROAD's.
+        ids: Sample ids for Philox noise; by default every image gets a new one.
+
+    Returns:
+        Of the dtype of `images`; uint8 is rounded.
+    """
+    import torch
+
+    if options.noise == "philox":
+        ids = sample_ids(len(images)) if ids is None else ids
+        result = solve(images, removed, options, weights, float(noise), np.asarray(ids, np.int64))
+    else:
+        result = solve(images, removed, options, weights)
+        for image, gone in zip(result, removed):
+            add_torch_noise(image, gone, noise)
+    if images.dtype == torch.uint8:
+        result = result.round_().clamp_(0, 255)
+    return result.to(images.dtype)  # type: ignore[no-any-return]
