@@ -90,19 +90,20 @@ def check_image(image: Any, mask: Any) -> None:
     require(image.dtype in known, f"an image of dtype {image.dtype}")
 
 
-def add_torch_noise(solved: torch.Tensor, removed: torch.Tensor, noise: float) -> torch.Tensor:
+def add_torch_noise(solved: torch.Tensor, removed: torch.Tensor, noise: float, dtype: Any = None) -> torch.Tensor:
     """Adds noise as road_evaluation and grad-cam draw it: torch.randn(C, n), pixels in raster order, on the CPU.
 
     Args:
         solved: `[C, H, W]`, changed in place.
         removed: bool `[H, W]`.
         noise: Its standard deviation.
+        dtype: In which it is drawn; default torch's. Other dtypes take other random numbers.
     """
     import torch
 
     count = int(removed.sum())
     # Drawn even for noise 0, as theirs is: the generator must be left in the same state.
-    values = torch.randn(solved.shape[0], count).to(solved)
+    values = torch.randn(solved.shape[0], count, dtype=dtype).to(solved)
     if noise == 0 or count == 0:
         return solved
     spread = torch.zeros_like(solved).masked_scatter_(removed.expand_as(solved), values)
@@ -110,7 +111,13 @@ def add_torch_noise(solved: torch.Tensor, removed: torch.Tensor, noise: float) -
 
 
 def impute_torch(
-    images: torch.Tensor, removed: torch.Tensor, noise: float, options: Options, weights: Any = None, ids: Any = None
+    images: torch.Tensor,
+    removed: torch.Tensor,
+    noise: float,
+    options: Options,
+    weights: Any = None,
+    ids: Any = None,
+    noise_dtype: Any = None,
 ) -> torch.Tensor:
     """Images `[B, C, H, W]` with one solve for all of them and the noise of each in turn.
 
@@ -121,6 +128,7 @@ def impute_torch(
         options: `noise="peer"` draws as road_evaluation and grad-cam do.
         weights: 3×3, or None for ROAD's.
         ids: Sample ids for Philox noise; by default every image gets a new one.
+        noise_dtype: Of `add_torch_noise`.
 
     Returns:
         Of the dtype of `images`; uint8 is rounded.
@@ -133,7 +141,7 @@ def impute_torch(
     else:
         result = solve(images, removed, options, weights)
         for image, gone in zip(result, removed):
-            add_torch_noise(image, gone, noise)
+            add_torch_noise(image, gone, noise, noise_dtype)
     if images.dtype == torch.uint8:
         result = result.round_().clamp_(0, 255)
     return result.to(images.dtype)  # type: ignore[no-any-return]

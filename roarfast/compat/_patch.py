@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from roarfast import _backend
-from roarfast.compat import _peers, _slots, _status
+from roarfast.compat import _imputer_class, _peers, _slots, _status
 from roarfast.compat._options import Options
 
 _lock = threading.RLock()
@@ -26,8 +26,6 @@ def _name(peer: Any) -> str:
 
 def _targets(peer: Any, options: Options) -> list[_slots.Target]:
     if isinstance(peer, type):
-        from roarfast.compat import _imputer_class
-
         return _imputer_class.targets(peer, _name(peer), options)
     if not isinstance(peer, str):
         raise TypeError(f"peer must be a name or a class like NoisyLinearImputer, got {peer!r}")

@@ -17,6 +17,11 @@ from roarfast.compat._status import warn_once
 
 # Name -> module with its record `PEER`. The module is imported when the peer is first asked for.
 MODULES = {
+    "quantus": "roarfast.compat.quantus",
+    "grad-cam": "roarfast.compat.grad_cam",
+    "road": "roarfast.compat.road",
+    "soco": "roarfast.compat.soco",
+    "roar": "roarfast.compat.roar",
     "scipy": "roarfast.compat.ndimage",
 }
 

@@ -1,0 +1,121 @@
+"""Quantus' metric ROAD by batches: one solve for all images of a percentage, then their noise in Quantus' order."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roarfast.compat import _impute, _slots, _status
+from roarfast.compat._options import Options
+
+Array = npt.NDArray[Any]
+
+
+def targets(road: type, options: Options, functions: tuple[Callable[..., Any], ...]) -> list[_slots.Target]:
+    """What is replaced in the class; nothing in 0.5.3, whose ROAD goes image by image and has none of these faults.
+
+    Args:
+        road: The class.
+        options: Those of the patch.
+        functions: The imputations, theirs and ours, that a metric may hold as `perturb_func`.
+    """
+    if "evaluate_batch" not in vars(road):
+        return []
+    original_batch = _slots.original(road, "evaluate_batch")
+
+    def evaluate_batch(self: Any, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **kwargs: Any) -> Any:
+        try:
+            noise = _noise(self.perturb_func, functions)
+            order = _pixel_order(x_batch, a_batch, options)
+            _status.require(bool(np.isfinite(x_batch).all()), "NaN or infinity in an image")
+        except _status.Outside as outside:
+            _status.passed_on("quantus", "ROAD", str(outside))
+            return original_batch(self, model=model, x_batch=x_batch, y_batch=y_batch, a_batch=a_batch, **kwargs)
+        _status.fast("quantus", "ROAD")
+        hits = []
+        for percentage in self.percentages:
+            count = int(self.a_size * percentage / 100)
+            perturbed = _impute_batch(x_batch, order[:, :count], noise, options)
+            _warn_of_no_change(x_batch, perturbed)
+            inputs = model.shape_input(perturbed, x_batch.shape, channel_first=True, batched=True)
+            hits.append(y_batch == np.argmax(model.predict(inputs), axis=-1))
+        return [np.stack(hits, axis=1).astype(int)]
+
+    def custom_batch_preprocess(self: Any, a_batch: Any, **kwargs: Any) -> None:
+        size = a_batch[0].size
+        if self.a_size is None or options.fixed:
+            self.a_size = size
+        elif self.a_size != size:
+            _status.warn_once(
+                "quantus",
+                f'ROAD keeps the size of the first maps it saw ({self.a_size}) for maps of {size}, as the original does; mode="fixed" does not',
+            )
+
+    def custom_postprocess(self: Any, **kwargs: Any) -> None:
+        scores = self.evaluation_scores
+        if len(scores) > 1 and not options.fixed:
+            _status.warn_once(
+                "quantus",
+                'ROAD averages over the first batch only, as the original does; mode="fixed" averages over all',
+            )
+        used = np.concatenate(scores) if options.fixed else scores[0]
+        self.evaluation_scores = dict(zip(self.percentages, used.mean(axis=0)))
+
+    return [
+        _slots.Target(road, "evaluate_batch", evaluate_batch),
+        _slots.Target(road, "custom_batch_preprocess", custom_batch_preprocess),
+        _slots.Target(road, "custom_postprocess", custom_postprocess),
+    ]
+
+
+def _noise(perturb: Any, functions: tuple[Callable[..., Any], ...]) -> float:
+    """The noise of a metric's `perturb_func`, if that is one of these functions and takes nothing else."""
+    _status.require(isinstance(perturb, functools.partial) and not perturb.args, "a perturbation of another kind")
+    wrapped = [getattr(perturb.func, "__wrapped__", perturb.func), perturb.func]
+    _status.require(any(f in functions for f in wrapped), "a perturbation of another kind")
+    return float(perturb.keywords.get("noise", 0.01))
+
+
+def _pixel_order(x_batch: Any, a_batch: Any, options: Options) -> Array:
+    """Pixels of each map, most relevant first, `[B, H W]`.
+
+    Quantus ranks all channels of an image of which it then indexes one: right for one channel, an IndexError for more.
+    """
+    _status.require(
+        type(x_batch) is np.ndarray and x_batch.ndim == 4 and x_batch.size > 0, "images that are not [B, C, H, W]"
+    )
+    allowed = (np.float16, np.float32, np.float64)
+    _status.require(x_batch.dtype in allowed, f"images of dtype {x_batch.dtype}")
+    wanted = (len(x_batch), 1, *x_batch.shape[2:])
+    _status.require(type(a_batch) is np.ndarray and a_batch.shape == wanted, "attributions that are not [B, 1, H, W]")
+    # The same sort as theirs, so that ties fall as theirs do.
+    return np.argsort(-a_batch.reshape(len(a_batch), -1), axis=1)
+
+
+def _impute_batch(x_batch: Array, indices: Array, noise: float, options: Options) -> Array:
+    from roarfast.compat.quantus import add_noise
+
+    b, _, h, w = x_batch.shape
+    removed = np.zeros((b, h * w), np.bool_)
+    np.put_along_axis(removed, indices, True, axis=1)
+    removed = removed.reshape(b, h, w)
+    if options.noise == "philox":
+        ids = np.asarray(_impute.sample_ids(b), np.int64)
+        return _impute.solve(x_batch, removed, options, None, noise, ids).astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
+    solved = _impute.solve(x_batch, removed, options)
+    for image, pixels in zip(solved, indices):
+        add_noise(image, pixels, noise)
+    return solved.astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
+
+
+def _warn_of_no_change(x_batch: Array, perturbed: Array) -> None:
+    """Quantus compares each image with all that were perturbed so far; it can only warn if its own did not change."""
+    for i, image in enumerate(x_batch):
+        if np.allclose(image, perturbed[i], equal_nan=True):
+            warn = importlib.import_module("quantus.helpers.warn")
+            warn.warn_perturbation_caused_no_change(x=image, x_perturbed=list(perturbed[: i + 1]))
