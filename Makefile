@@ -22,9 +22,10 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt test test-asan demo bench bench-check lint format kernels nightly clean
+.PHONY: help build build-simt build-ptx test test-ptx test-asan demo bench bench-check lint format kernels nightly clean
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
+	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
 	@echo "make demo       a whole study on generated images, a few minutes; ends with the path of its report"
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
 	@echo "make lint       formatting, linting and types"
@@ -57,8 +58,22 @@ build: $(BIN)/.installed
 build-simt: build
 	@PATH="$(abspath $(BIN)):$$PATH" cmake --build build/cmake --target _simt -- --quiet
 
-test: build-simt $(BIN)/.packages
+# nvcc's PTX of the CUDA kernels, executed on the host (tests/backends/ptx): only where nvcc is.
+PTX_ARCHS ?= 80
+build-ptx: build
+	@if command -v nvcc >/dev/null; then \
+	  export PATH="$(abspath $(BIN)):$$PATH"; \
+	  test -f build/ptx/build.ninja || cmake -S . -B build/ptx -G Ninja -DROARFAST_PTX=ON -DROARFAST_CUDA=off \
+	    -DROARFAST_OUTPUT_DIR="$(abspath roarfast)" -DPython_EXECUTABLE="$(abspath $(BIN)/python)" >/dev/null && \
+	  cmake --build build/ptx --target $(PTX_ARCHS:%=_ptx_%) -- --quiet; \
+	else echo "no nvcc: tests of the ptx backend will be skipped"; fi
+
+test: build-simt build-ptx $(BIN)/.packages
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+
+# Every op test on nvcc's PTX, for each architecture of PTX_ARCHS.
+test-ptx: build-ptx $(BIN)/.packages
+	for arch in $(PTX_ARCHS); do ROARFAST_PTX_ARCH=$$arch $(BIN)/python -m pytest -n $(TEST_PROCESSES) -k ptx --ptx all || exit 1; done
 
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh

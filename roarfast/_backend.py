@@ -15,7 +15,7 @@ from types import ModuleType
 SIMD_LEVELS = ("v4", "v3", "base")  # best first; off x86-64 only "base" is built
 
 _explicit_threads: int | None = None
-_host_backend = "cpu"  # what runs arrays in host memory; tests switch it to "simt"
+_host_backend = "cpu"  # what runs arrays in host memory; tests switch it to "simt" or "ptx"
 
 
 class BackendError(RuntimeError):
@@ -108,9 +108,22 @@ def simt() -> ModuleType:
     return module
 
 
+@cache
+def ptx() -> ModuleType:
+    """What nvcc made of the CUDA kernels, executed on the host, for tests; `ROARFAST_PTX_ARCH=75|80|90` picks for which GPU."""
+    name = f"_ptx_{os.environ.get('ROARFAST_PTX_ARCH', '80')}"
+    module = _load(name)
+    if module is None:
+        raise BackendError(f"roarfast.{name} is not built (it needs nvcc): make build-ptx")
+    return module
+
+
+_HOST_BACKENDS = {"cpu": cpu, "simt": simt, "ptx": ptx}
+
+
 def host() -> ModuleType:
     """The kernels for arrays in host memory."""
-    return simt() if _host_backend == "simt" else cpu()
+    return _HOST_BACKENDS[_host_backend]()
 
 
 def apply_num_threads() -> None:
@@ -124,10 +137,10 @@ def apply_num_threads() -> None:
 
 @contextlib.contextmanager
 def use_host_backend(name: str) -> Iterator[None]:
-    """Runs host arrays through `cpu` or `simt` inside the block. For tests: simt is thousands of times slower."""
+    """Runs host arrays through `cpu`, `simt` or `ptx` inside the block. For tests: the last two are thousands of times slower."""
     global _host_backend
-    if name not in ("cpu", "simt"):
-        raise ValueError(f"name must be 'cpu' or 'simt', got {name!r}")
+    if name not in _HOST_BACKENDS:
+        raise ValueError(f"name must be one of {', '.join(_HOST_BACKENDS)}, got {name!r}")
     previous, _host_backend = _host_backend, name
     try:
         yield

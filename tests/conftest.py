@@ -1,23 +1,45 @@
-"""Fixtures of every test. Backends: `cpu` and `simt` run arrays in host memory, `cuda` on a GPU where there is one."""
+"""Fixtures of every test. Backends: `cpu`, `simt` and `ptx` run arrays in host memory, `cuda` on a GPU where there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.backends import BACKENDS, Backend, torch
+from helpers.ptx import ptx_sample, write_coverage
 
 import roarfast as rf
 from roarfast import _backend
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ptx", choices=("sample", "all"), default="sample", help="op tests on the ptx backend: every eighth, or all"
+    )
+    parser.addoption("--ptx-coverage", type=Path, help="a folder for files with the PTX instructions that ran")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--ptx") == "sample":
+        left_out = ptx_sample(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--ptx-coverage")
+    if path is not None:
+        write_coverage(path)
+
+
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Backend:
     name = request.param
-    if name == "simt":
+    if name in ("simt", "ptx"):
         try:
-            _backend.simt()
+            _backend.simt() if name == "simt" else _backend.ptx()
         except _backend.BackendError as error:
             pytest.skip(str(error))
     if name == "cuda" and (torch is None or not torch.cuda.is_available() or not _backend.cuda_is_built()):

@@ -1,9 +1,12 @@
 // Python bindings of one backend library. Compiled once per backend (module _cpu_base, _cpu_v3,
-// _cpu_v4, _cuda, _simt).
+// _cpu_v4, _cuda, _simt, _ptx_80 …).
 #include "python/cpu_features.h"
 #include "python/huge_pages.h"
 #include "python/python_call.h"
 
+#ifdef RF_PTX
+#include "python_api.h"
+#endif
 #ifdef RF_SIMT
 #include "block.h"
 #include "device.h"
@@ -23,6 +26,9 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(set_num_threads);
   RF_DEF(get_num_threads);
 
+#ifdef RF_PTX  // the PTX interpreter: tests/backends/ptx/README.md
+  rf::ptx::bind(m);
+#endif
 #ifdef RF_SIMT  // the emulator: tests/backends/simt/README.md
   m.def("simt_set_seed", &rf::simt::set_seed);
   m.def("simt_get_seed", &rf::simt::get_seed);

@@ -14,6 +14,15 @@
 
 #include "include/roarfast.h"
 
+#ifdef RF_PTX  // the test backend that checks every access wants to know the arrays of a call
+#include "call_arrays.h"
+#else
+namespace rf {
+inline void begin_call(const char*) {}
+inline void note_array(const void*, size_t, bool) {}
+}  // namespace rf
+#endif
+
 namespace rf {
 
 inline void raise_if(rf_status status) {
@@ -25,12 +34,15 @@ inline void raise_if(rf_status status) {
 }
 
 // The address behind a Python argument. An array must be C-contiguous; its caller keeps it alive.
-inline void* pointer_from(PyObject* from) {
-  if (from == Py_None) return nullptr;
-  if (PyLong_Check(from)) return PyLong_AsVoidPtr(from);
-  Py_buffer view;
-  if (PyObject_GetBuffer(from, &view, PyBUF_SIMPLE) != 0) return nullptr;
-  PyBuffer_Release(&view);
+inline void* pointer_from(PyObject* from, bool writable) {
+  Py_buffer view{};
+  if (PyLong_Check(from)) {
+    view.buf = PyLong_AsVoidPtr(from);
+  } else if (from != Py_None) {
+    if (PyObject_GetBuffer(from, &view, PyBUF_SIMPLE) != 0) return nullptr;
+    PyBuffer_Release(&view);
+  }
+  note_array(view.buf, static_cast<size_t>(view.len), writable);
   return view.buf;
 }
 
@@ -38,7 +50,7 @@ inline void* pointer_from(PyObject* from) {
 template <typename T>
 T argument_from(PyObject* from) {
   if constexpr (std::is_pointer_v<T>) {
-    return static_cast<T>(pointer_from(from));
+    return static_cast<T>(pointer_from(from, !std::is_const_v<std::remove_pointer_t<T>>));
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(PyFloat_AsDouble(from));
   } else if constexpr (std::is_same_v<T, uint64_t>) {
@@ -49,7 +61,9 @@ T argument_from(PyObject* from) {
 }
 
 template <typename Result, typename... Args, size_t... kIndex>
-PyObject* call(Result (*f)(Args...), PyObject* const* args, std::index_sequence<kIndex...>) {
+PyObject* call(const char* name, Result (*f)(Args...), PyObject* const* args,
+               std::index_sequence<kIndex...>) {
+  begin_call(name);
   const std::tuple<Args...> values{argument_from<Args>(args[kIndex])...};
   if (PyErr_Occurred()) return nullptr;
   if constexpr (std::is_same_v<Result, rf_status>) {
@@ -68,13 +82,14 @@ PyObject* call(Result (*f)(Args...), PyObject* const* args, std::index_sequence<
 }
 
 template <typename Result, typename... Args>
-PyObject* checked_call(Result (*f)(Args...), PyObject* const* args, Py_ssize_t count) {
+PyObject* checked_call(const char* name, Result (*f)(Args...), PyObject* const* args,
+                       Py_ssize_t count) {
   constexpr Py_ssize_t kCount = sizeof...(Args);
   if (count != kCount) {
     return PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", kCount, count);
   }
   try {
-    return call(f, args, std::make_index_sequence<sizeof...(Args)>{});
+    return call(name, f, args, std::make_index_sequence<sizeof...(Args)>{});
   } catch (const pybind11::builtin_exception& e) {
     e.set_error();
   } catch (const std::exception& e) {
@@ -84,12 +99,16 @@ PyObject* checked_call(Result (*f)(Args...), PyObject* const* args, Py_ssize_t c
 }
 
 template <auto f>
+inline const char* function_name = "";
+
+template <auto f>
 PyObject* python_function(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  return checked_call(f, args, count);
+  return checked_call(function_name<f>, f, args, count);
 }
 
 template <auto f>
 void def(pybind11::module_& module, const char* name) {
+  function_name<f> = name;
   static PyMethodDef method = {
       name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&python_function<f>)),
       METH_FASTCALL, nullptr};

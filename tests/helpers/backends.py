@@ -1,4 +1,4 @@
-"""The backends an op is tested on: `cpu` and `simt` run arrays in host memory, `cuda` on a GPU where there is one."""
+"""The backends an op is tested on: `cpu`, `simt` and `ptx` run arrays in host memory, `cuda` on a GPU where there is one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.ptx import ptx_backend
 from roarfast import _backend
 
 try:
@@ -13,7 +14,7 @@ try:
 except ImportError:
     torch = None  # type: ignore[assignment]
 
-BACKENDS = ("cpu", "simt", "cuda")
+BACKENDS = ("cpu", "simt", "ptx", "cuda")
 
 
 class Backend:
@@ -25,8 +26,16 @@ class Backend:
     def __call__(self, op: Any, *args: Any, **kwargs: Any) -> Any:
         if self.name == "cuda":
             return self._to_host(op(*map(self._to_device, args), **{k: self._to_device(v) for k, v in kwargs.items()}))
+        if self.name == "ptx":
+            with ptx_backend():
+                return op(*args, **kwargs)
         with _backend.use_host_backend(self.name):
             return op(*args, **kwargs)
+
+    @property
+    def emulated(self) -> bool:
+        """Thousands of times slower than the others: tests use few and small cases."""
+        return self.name in ("simt", "ptx")
 
     @staticmethod
     def _to_device(x: Any) -> Any:
