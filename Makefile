@@ -91,6 +91,7 @@ lint: $(BIN)/.packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.h' '*.cpp' '*.cu')
+	$(BIN)/python tools/check_comments.py
 	$(BIN)/mypy
 
 format: $(BIN)/.packages

@@ -28,9 +28,12 @@ def torn(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Line numbers, from 1, and what is wrong there."""
     previous: re.Match[str] | None = None
     item_text = 0  # column at which the text of the list item above begins, 0 outside of lists
+    formatted = True  # outside of `// clang-format off`, where lines may be long
     for number, line in enumerate(lines, 1):
         comment = _COMMENT.match(line)
-        if "//" in line and len(line) > COLUMNS:
+        if "clang-format o" in line:
+            formatted = "clang-format on" in line
+        if formatted and "//" in line and len(line) > COLUMNS:
             yield number, f"a comment of {len(line)} columns, {COLUMNS} is the limit"
         if comment is None:
             previous, item_text = None, 0

@@ -20,8 +20,8 @@ inline int64_t effective_order(double sigma, int64_t order) {
   return is_filtered(sigma) ? order : 0;
 }
 
-// The polynomial q in d^order exp(-x^2 / (2 sigma^2)) = q(x) exp(-x^2 / (2 sigma^2)): Hermite's
-// recurrence.
+// The polynomial q in d^order exp(-x^2 / (2 sigma^2)) = q(x) exp(-x^2 / (2 sigma^2)):
+// Hermite's recurrence.
 RF_HD double derivative_factor(double x, double inverse_variance, int64_t order) {
   double previous = 0.0, q = 1.0;
   for (int64_t i = 0; i < order; ++i) {

@@ -102,8 +102,8 @@ D convert(S a, bool saturate) {
   }
 }
 
-// A register may be wider than the type it holds (8 bits in a 16-bit register); then the value is
-// extended.
+// A register may be wider than the type it holds (8 bits in a 16-bit register);
+// then the value is extended.
 template <typename D, typename S, Round kRound>
 void run_convert(Warp& w, const Inst& i, uint32_t mask) {
   const int from = i.s[0].bytes, to = i.d[0].bytes;

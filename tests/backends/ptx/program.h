@@ -160,8 +160,8 @@ struct Module {
 
 std::unique_ptr<Module> parse(const std::string& text);
 
-// Sets run, kind and class of an instruction from its opcode, split at the dots: {"setp", "lt",
-// "s32"}.
+// Sets run, kind and class of an instruction from its opcode, split at the dots:
+// {"setp", "lt", "s32"}.
 void decode(Inst& inst, const std::vector<std::string>& opcode);
 
 }  // namespace rf::ptx

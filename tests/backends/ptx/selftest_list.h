@@ -1,5 +1,5 @@
-// What the selftest*.cu share: kernels are launched with their arrays announced, as the bindings
-// do.
+// What the selftest*.cu share: kernels are launched with their arrays announced,
+// as the bindings do.
 #pragma once
 
 #include <string>
