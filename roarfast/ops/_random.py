@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from roarfast import _backend
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import NUMPY, Arrays
-from roarfast.ops._op import _torch_arrays, register_torch
+from roarfast.ops import _selection as selection
 
 
 def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
@@ -23,15 +21,14 @@ def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
     return sizes
 
 
-def empty(shape: Sequence[int], dtype: str, device: Any) -> tuple[Arrays, Any]:
-    """An adapter and an uninitialised array: NumPy if `device` is None, else a torch tensor on that device.
+def sample_ids(index: Any, n: int, device: Any) -> Any:
+    """Sample ids int64 `[n]`, by default 0, 1, 2, …: NumPy if `device` is None, else a torch tensor on that device.
 
-    Also tells the kernels the number of threads, as `Op.run` does for ops that are given arrays.
+    An op that is given no other array finds its library and device by them.
     """
-    _backend.apply_num_threads()
-    if device is None:
-        return NUMPY, np.empty(tuple(shape), dtype)
-    import torch
+    ids: Any = np.arange(n, dtype=np.int64)
+    if device is not None:
+        import torch
 
-    register_torch()
-    return _torch_arrays(), torch.empty(tuple(shape), dtype=getattr(torch, dtype), device=device)
+        ids = torch.arange(n, device=device)
+    return ids if index is None else selection.sample_index(index, n, ids)

@@ -7,9 +7,13 @@ from typing import Any
 
 from roarfast.ops import _random
 from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import Arrays, images
+from roarfast.ops._op import define_op
 
 
-def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None) -> Any:
+def block_random(
+    shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None, out: Any = None
+) -> Any:
     """Masks of one random rectangle: its area is `drop` of the image, to the nearest that its shape allows.
 
     The rectangle is the image scaled to the area, its aspect ratio changed by a factor 1 + u or 1 / (1 + u), each half of
@@ -23,6 +27,7 @@ def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = 
         seed: The seed, >= 0.
         index: The sample ids, one integer per mask; by default 0, 1, 2, …
         device: None for a NumPy array; a torch device for a tensor there.
+        out: Where to write the result, bool of that shape.
 
     Returns:
         bool of that shape, True = removed.
@@ -34,8 +39,22 @@ def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = 
     """
     sizes = _random.shape_of(shape, 2, "[..., H, W]")
     drop = selection.rate("drop", drop)
-    xp, result = _random.empty(sizes, "bool", device)
     n, _ = selection.samples(sizes, 2)
-    ids = selection.sample_index(index, n, result)
-    xp.call(result, "block_random", result, n, *sizes[-2:], drop, selection.seed_value(seed), ids)
-    return result
+    return _op(_random.sample_ids(index, n, device), list(sizes), drop, selection.seed_value(seed), out=out)
+
+
+def _run(xp: Arrays, index: Any, shape: Sequence[int], drop: float, seed: int, out: Any = None) -> Any:
+    index = xp.contiguous(index)
+    n, h, w = images(shape)
+    result = xp.output(out, shape, "bool", index)
+    xp.call(index, "block_random", result, n, h, w, drop, seed, index)
+    return xp.finish(result, out)
+
+
+def _fake(index: Any, shape: Any, drop: float, seed: int) -> Any:
+    import torch
+
+    return index.new_empty(tuple(shape), dtype=torch.bool)
+
+
+_op = define_op("block_random", "(Tensor index, SymInt[] shape, float drop, int seed) -> Tensor", _run, _fake)

@@ -8,9 +8,13 @@ from typing import Any
 from roarfast.ops import _check as check
 from roarfast.ops import _random
 from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import Arrays
+from roarfast.ops._op import define_op
 
 
-def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim: int = 2, device: Any = None) -> Any:
+def pixel_random(
+    shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim: int = 2, device: Any = None, out: Any = None
+) -> Any:
     """Maps of independent uniform numbers: removing their top t removes t of the pixels at random.
 
     Args:
@@ -20,6 +24,7 @@ def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim
             on the batch, the device or the threads.
         ndim: How many trailing axes make up one sample, as in `removal_mask`.
         device: None for a NumPy array; a torch device for a tensor there.
+        out: Where to write the result, float32 of that shape.
 
     Returns:
         float32 of that shape, in [0, 1).
@@ -32,8 +37,22 @@ def pixel_random(shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim
     """
     ndim = check.integer("ndim", ndim, 1, 3)
     sizes = _random.shape_of(shape, ndim, "[..., F]" if ndim == 1 else "[..., H, W]" if ndim == 2 else "[..., C, H, W]")
-    xp, result = _random.empty(sizes, "float32", device)
-    n, f = selection.samples(sizes, ndim)
-    ids = selection.sample_index(index, n, result)
-    xp.call(result, "pixel_random", result, n, f, selection.seed_value(seed), ids)
-    return result
+    n, _ = selection.samples(sizes, ndim)
+    return _op(_random.sample_ids(index, n, device), list(sizes), selection.seed_value(seed), ndim, out=out)
+
+
+def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, ndim: int, out: Any = None) -> Any:
+    index = xp.contiguous(index)
+    n, f = selection.samples(shape, ndim)
+    result = xp.output(out, shape, "float32", index)
+    xp.call(index, "pixel_random", result, n, f, seed, index)
+    return xp.finish(result, out)
+
+
+def _fake(index: Any, shape: Any, seed: int, ndim: int) -> Any:
+    import torch
+
+    return index.new_empty(tuple(shape), dtype=torch.float32)
+
+
+_op = define_op("pixel_random", "(Tensor index, SymInt[] shape, int seed, int ndim) -> Tensor", _run, _fake)

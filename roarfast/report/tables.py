@@ -17,8 +17,6 @@ from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.times import times
 from roarfast.study.results import StudyResults
 
-PANEL = ("dataset", "protocol", "order")
-
 
 def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -> list[Path]:
     """Writes all tables; returns their paths."""

@@ -10,7 +10,7 @@ from roarfast.study.plan import Plan, Task
 from roarfast.study.progress import duration
 
 
-def task_seconds(task: Task, pace: dict[str, Any], config: StudyConfig) -> float:
+def task_seconds(task: Task, pace: dict[str, Any]) -> float:
     """The time of a task at the pace a calibration measured (seconds per image and pass)."""
     train, test = pace["train_images"], pace["test_images"]
     training = pace["train"] * train * pace["epochs"] + pace["evaluate"] * test
@@ -52,10 +52,10 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: dict[
         if len(open_tasks) < len(tasks):
             line += f" ({len(tasks) - len(open_tasks)} done)"
         if pace is not None and open_tasks:
-            line += f": about {duration(sum(task_seconds(task, pace, config) for task in open_tasks))}"
+            line += f": about {duration(sum(task_seconds(task, pace) for task in open_tasks))}"
         lines.append(line)
     if pace is not None:
-        total = sum(task_seconds(task, pace, config) for task in left.values()) / workers
+        total = sum(task_seconds(task, pace) for task in left.values()) / workers
         lines.append(f"  about {duration(total)} with {workers} worker{'s' * (workers != 1)}, from a short calibration")
     return "\n".join(lines)
 

@@ -62,13 +62,6 @@ class Plan:
                 visit(key)
         return left
 
-    def counts(self) -> dict[str, int]:
-        """Cost class → number of tasks."""
-        counts: dict[str, int] = {}
-        for task in self.tasks.values():
-            counts[task.cost_class] = counts.get(task.cost_class, 0) + 1
-        return counts
-
 
 def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen: Iterable[Cell] | None = None) -> Plan:
     """The tasks for the chosen cells (default: all) of a grid."""

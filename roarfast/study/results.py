@@ -12,8 +12,6 @@ from typing import Any
 
 from roarfast._files import write_atomic
 
-PROTOCOLS = ("base", "roar", "kar", "road", "road-retrain", "no-retrain", "mask-only")
-STATUSES = ("done", "failed", "pending", "running")
 STAGES = ("training", "evaluation", "map_passes", "map_other", "codes", "impute", "data", "start", "other")
 """Where the time of tasks goes: the first three are passes of a model (`roarfast.report.times` says what each is)."""
 NO_ESTIMATOR = "none"
@@ -26,14 +24,15 @@ class Record:
 
     Attributes:
         key: Hash of everything that defines the result, hexadecimal.
-        protocol: One of `PROTOCOLS`; `base` is the model trained on whole images.
+        protocol: `base`, `roar`, `kar`, `road`, `road-retrain`, `no-retrain` or `mask-only`;
+            `base` is the model trained on whole images.
         dataset: Name of the data.
         estimator: Name in the grammar of `roarfast.explain`; `"none"` for `base`.
         postprocess: `"plain"`, `"max(3)"`, `"gaussian(1)"`, …
         order: `"morf"` or `"lerf"`.
         drop: Fraction of the pixels asked to be removed (`kar`: to be kept); 0 for `base`.
         trial: 0, 1, …: each trial has its own base model.
-        status: One of `STATUSES`.
+        status: `done`, `failed`, `pending` or `running`.
         accuracy: Of the last epoch, on the test set modified as the protocol says.
         true_class_probability: Mean softmax probability of the label.
         removed_fraction: Really removed, mean over the test images.

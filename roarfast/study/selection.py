@@ -40,15 +40,9 @@ class Selection:
             (`[D, B, H, W]`: the masks themselves).
         """
         if self.baseline == "block":
-            masks = [
-                np.asarray(rf.block_random((len(rows), *size), drop, seed=self.seed, index=rows)) for drop in self.drops
-            ]
-            if self.order == "lerf":
-                # What is least relevant to a random block is nothing in particular: another block of that size.
-                masks = [
-                    np.asarray(rf.block_random((len(rows), *size), d, seed=self.seed ^ 1, index=rows))
-                    for d in self.drops
-                ]
+            # What is least relevant to a random block is nothing in particular: another block of that size.
+            seed = self.seed ^ 1 if self.order == "lerf" else self.seed
+            masks = [np.asarray(rf.block_random((len(rows), *size), d, seed=seed, index=rows)) for d in self.drops]
             stacked = np.stack(masks).astype(bool)
             return np.where(stacked, 0, 1).astype(np.uint8), stacked.astype(np.float32)
         processed = self.processed(maps, rows, size)

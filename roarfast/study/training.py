@@ -128,7 +128,7 @@ class _Lines(Silent):
         self._epochs, self._on_update = epochs, on_update
 
     def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
-        """See `roarfast.train.progress.Progress`."""
+        """See `roarfast.train.progress.Silent`."""
         self._on_update(
             f"epoch {epoch + 1}/{self._epochs}, loss {loss:.3f}, train accuracy {accuracy:.3f}, {images_per_second:.0f} img/s"
         )

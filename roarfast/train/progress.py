@@ -5,15 +5,23 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from roarfast import _progress
 
 MODES = ("auto", "bar", "log", "none")
 
 
-class Progress(Protocol):
-    """What the loop tells."""
+class Silent:
+    """Shows nothing: what the loop tells, and what the others override."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
 
     def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
         """After some steps: `done` of all steps of the training, means over the epoch so far."""
@@ -25,27 +33,6 @@ class Progress(Protocol):
         """At the end, also after an error."""
 
 
-class Silent:
-    """Shows nothing."""
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
-        """See `Progress`."""
-
-    def epoch(self, epoch: int, record: dict[str, Any]) -> None:
-        """See `Progress`."""
-
-    def close(self) -> None:
-        """See `Progress`."""
-
-
 class LogLines(Silent):
     """One line per epoch, on standard error."""
 
@@ -53,7 +40,7 @@ class LogLines(Silent):
         self.epochs, self.label, self.started = epochs, label, time.perf_counter()
 
     def epoch(self, epoch: int, record: dict[str, Any]) -> None:
-        """See `Progress`."""
+        """See `Silent`."""
         seconds = time.perf_counter() - self.started
         test = f"  test {100 * record['test_accuracy']:.2f} %" if record.get("test_accuracy") is not None else ""
         eta = seconds / (epoch + 1) * (self.epochs - epoch - 1)
@@ -73,12 +60,12 @@ class Bar(Silent):
         self.bar = _progress.Bar(label or "training", steps, start)
 
     def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
-        """See `Progress`."""
+        """See `Silent`."""
         facts = f"loss {loss:.3f}  acc {100 * accuracy:.1f} %  {images_per_second:.0f} img/s"
         self.bar.update(done, what=f"{self.label}epoch {epoch + 1}/{self.epochs}", note=facts)
 
     def close(self) -> None:
-        """See `Progress`."""
+        """See `Silent`."""
         self.bar.close()
 
 

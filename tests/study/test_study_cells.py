@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -111,7 +112,7 @@ def test_bad_shards(text: str) -> None:
 
 def test_shared_work_is_planned_once() -> None:
     plan = build_plan(CONFIG, IDENTITY, GRID)
-    counts = plan.counts()
+    counts = Counter(task.cost_class for task in plan.tasks.values())
     assert counts["base"] == 2
     assert counts["maps"] == 4  # {clean: grad^2} and {noisy: sg-sq}, per trial
     assert counts["codes"] == (2 * 2 + 2) * 2  # (estimators x k + baselines) x trials, for all drops and protocols
