@@ -53,8 +53,8 @@ rf_status impute(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
   const int64_t bytes = rf_impute_linear_workspace_bytes(dtype, 1, 1, h, w, 1, 2, 1, 2, 1e-3);
   if (bytes > kWorkspace)
     return fail(RF_INVALID_ARGUMENT, "%lld bytes of workspace", (long long)bytes);
-  return rf_impute_linear(a.in.get(), as<uint8_t>(a.mask), a.out.get(), dtype, dtype, 1, 1, h, w, 0,
-                          1, 1, 2, 1, 2, 1e-3, 100, 0, 0, RF_IMPUTE_GAUSSIAN, 0, nullptr,
+  return rf_impute_linear(a.in.get(), as<uint8_t>(a.mask), a.out.get(), dtype, dtype, 1, 1, h, w,
+                          RF_NCHW, 1, 1, 2, 1, 2, 1e-3, 100, 0, 0, RF_IMPUTE_GAUSSIAN, 0, nullptr,
                           as<int32_t>(a.small), as<double>(a.small) + 1, as<int32_t>(a.small) + 4,
                           as<int64_t>(a.small) + 3, a.workspace.get(), nullptr);
 }
@@ -97,14 +97,14 @@ rf_status percentile(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
 }
 
 rf_status remove(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
-  return rf_remove(a.in.get(), a.in.get(), a.out.get(), dtype, dtype, 1, kChannels, h * w, 0, 0,
-                   0.5, RF_EXACT, RF_MORF, 0, 0, nullptr, as<uint8_t>(a.flags), RF_FILL_MEAN_ALL,
-                   nullptr, 0, nullptr, 0, 1, 0, a.workspace.get(), nullptr);
+  return rf_remove(a.in.get(), a.in.get(), a.out.get(), dtype, dtype, 1, kChannels, h * w, RF_NCHW,
+                   0, 0.5, RF_EXACT, RF_MORF, 0, 0, nullptr, as<uint8_t>(a.flags),
+                   RF_FILL_IMAGE_MEAN, nullptr, 0, nullptr, 0, 1, 0, a.workspace.get(), nullptr);
 }
 
 rf_status fill(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
-  return rf_fill(a.in.get(), as<uint8_t>(a.mask), a.out.get(), dtype, 1, kChannels, h * w, 0, 0,
-                 RF_FILL_MEAN_KEPT, nullptr, 0, nullptr, 0, 1, 0, nullptr, nullptr);
+  return rf_fill(a.in.get(), as<uint8_t>(a.mask), a.out.get(), dtype, 1, kChannels, h * w, RF_NCHW,
+                 0, RF_FILL_KEPT_MEAN, nullptr, 0, nullptr, 0, 1, 0, nullptr, nullptr);
 }
 
 rf_status gather_batch(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
