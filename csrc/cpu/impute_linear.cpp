@@ -13,19 +13,10 @@ namespace {
 
 using namespace rf::impute;
 
-// Small images fill vectors with one system per lane, large ones with pixels of a row. Cycles are
-// 1.5 times faster per lane at 64 x 64 and equal at 96 x 96; sweeps are equal at 64 x 64.
-constexpr int64_t kLanesMaxPixels = 64 * 64;
-
-// Threads share an image for the cycles if there are too few systems
-// for each to have its own, or if the scratch of one per thread
-// is more than a last-level cache holds; and if all have enough to do.
-constexpr int64_t kSharedMinPixels = 576 * 576, kSharedPixelsPerThread = 1 << 15;
-
-Crew crew_for(const Job& job) {
+Team team_for(const Job& job) {
   const int64_t pixels = job.h * job.w, threads = rf_get_num_threads();
   const bool worth = pixels >= kSharedMinPixels || job.n * job.c < 2 * threads;
-  const bool enough = threads <= kMaxCrew && threads * kSharedPixelsPerThread <= pixels;
+  const bool enough = threads <= kMaxTeam && threads * kSharedPixelsPerThread <= pixels;
   return {worth && enough ? static_cast<int>(threads) : 1};
 }
 
@@ -61,17 +52,17 @@ int64_t solve_directly(const Job& job, const Plan& plan, char* base, int64_t byt
 template <typename Layout>
 int64_t scratch_bytes(const Job& job, const Plan& plan) {
   const int64_t apart = rf_get_num_threads() * thread_bytes<Layout>(job, plan),
-                shared = Worker<Layout>(job, plan, nullptr, false, crew_for(job)).bytes();
+                shared = Worker<Layout>(job, plan, nullptr, false, team_for(job)).bytes();
   return std::max(apart, (shared + 4095) / 4096 * 4096);
 }
 
 // Solves images that need cycles one after the other, all threads on each; returns how many of the
 // n images are left, and which, and in plans how.
 template <typename Layout, bool kCustom>
-int64_t solve_shared(const Job& job, const Plan& plan, Crew crew, char* base, int64_t* images,
+int64_t solve_shared(const Job& job, const Plan& plan, Team team, char* base, int64_t* images,
                      int64_t n, SweepPlan* plans) {
   static_assert(Layout::kSystems == 1);
-  Worker<Layout> worker(job, plan, base, false, crew);
+  Worker<Layout> worker(job, plan, base, false, team);
   int64_t left = 0;
   for (int64_t k = 0; k < n; ++k) {
     const int64_t image = images[k];
@@ -102,9 +93,9 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
   int64_t n = solve_directly(job, plan, base, bytes, images);
   bool planned = false;
   if constexpr (!Layout::kIsLanes) {
-    const Crew crew = crew_for(job);
-    planned = crew.threads > 1;
-    if (planned) n = solve_shared<Layout, kCustom>(job, plan, crew, base, images, n, plans);
+    const Team team = team_for(job);
+    planned = team.threads > 1;
+    if (planned) n = solve_shared<Layout, kCustom>(job, plan, team, base, images, n, plans);
   }
   if (n == 0) return;
   // By image when that keeps all threads busy; a system's result is the same either way.

@@ -118,7 +118,7 @@ class Solver {
         [&](int64_t begin, int64_t end, int thread) {
           for (int64_t band = begin; band < end; ++band) pass(band, thread);
         },
-        grid_->crew.threads);
+        grid_->team.threads);
   }
   // For the neighbours of a band: `rows` rows at both its ends.
   template <typename Saved>

@@ -17,12 +17,6 @@
 namespace rf {
 namespace impute {
 
-// Sweeps up to this spectral radius of T, multigrid beyond: then 36 sweeps are needed, which cost
-// about as much as six cycles.
-constexpr double kSweepsMaxRadius = 0.935;
-// T^2 1 and T^4 1 that say the radius is larger, early.
-constexpr double kCoarseAboveSecond = 0.995, kCoarseAboveFourth = 0.96;
-
 // What T^k 1 says about one mask.
 struct SweepPlan {
   bool use = false;   // sweeps alone suffice
@@ -58,13 +52,13 @@ void plan_sweeps(const Grid<Layout>& grid, double tol, SweepPlan plans[Layout::k
   };
   const auto powers = [&](int first, int count) {
     const int64_t row_bytes = f.stride * static_cast<int64_t>(sizeof(Real));
-    if (grid.crew.threads == 1) {
+    if (grid.team.threads == 1) {
       for_sweeps(count, f.h, row_bytes, [&](int k, int64_t j) {
         top[first + k] = vmax<Real>(top[first + k], power_row(first + k, j));
       });
     } else {
       for (int k = first; k < first + count; ++k) {
-        grid.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+        grid.team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
           for (int64_t j = begin; j < end; ++j) store<Real>(f.row_total(j), power_row(k, j));
         });
         for (int64_t j = 0; j < f.h; ++j) top[k] = vmax<Real>(top[k], load(f.row_total(j)));
@@ -98,12 +92,6 @@ void plan_sweeps(const Grid<Layout>& grid, double tol, SweepPlan plans[Layout::k
     plans[lane] = plan;
   }
 }
-
-// Even numbers: two arrays take turns, and the result shall be in the first.
-constexpr int kMaxSweeps = 64;  // in one go
-constexpr int kMoreSweeps = 2;  // at a time, if the planned ones were not enough
-// The start is off by the range at most. Tuned such that the planned sweeps nearly always suffice.
-constexpr double kStartError = 8;
 
 // Solves the systems that are planned for sweeps; others stay as they are. sweep(omega, total) does
 // `total` sweeps and returns max |T x + b - x| of the last but one result. Three sweeps count as

@@ -26,8 +26,8 @@ class DirectSolver {
         iterates_in_double_(plan.custom || job.rows.merges_double || needs_double(plan, job.tol)),
         arena_(memory) {
     stride_ = job.w + 2;
-    capacity_ = std::min(job.h * job.w, kMaxUnknown);
-    column_capacity_ = kColumnValues * capacity_;
+    capacity_ = std::min(job.h * job.w, kDirectMaxUnknown);
+    column_capacity_ = kDirectColumnValues * capacity_;
     number_ = arena_.take<int32_t>((job.h + 2) * stride_);
     plane_ = arena_.take<double>((job.h + 2) * stride_ + kLanes);
     for (double*& row : row_diagonal_) row = arena_.take<double>(job.w);
@@ -38,7 +38,7 @@ class DirectSolver {
     diagonal_ = arena_.take<double>(capacity_ + 1);
     given_ = arena_.take<double>(kLanes * capacity_);
     solution_ = arena_.take<double>(kLanes * (capacity_ + kLanes));
-    columns_ = arena_.take<double>(column_capacity_ + 2 * kMaxReach);
+    columns_ = arena_.take<double>(column_capacity_ + 2 * kDirectMaxReach);
     buffers_.noise = arena_.take<float>(job.w + kPhiloxRowSlack);
     buffers_.narrow = arena_.take<float>(job.w);
     if (memory == nullptr) return;
@@ -75,12 +75,6 @@ class DirectSolver {
  private:
   static constexpr int kLanes = 4;
   using Quad = V<double>;  // four channels, or four values of a column
-  static constexpr int64_t kMaxUnknown = 1024;
-  static constexpr int64_t kColumnValues = 16;  // there is room for, on average
-  static constexpr int64_t kMaxReach = 128;     // longer columns are no matter for this solver
-  // Clock cycles that iterating takes per pixel and channel: by sweeps, and by multigrid cycles,
-  // which pixels need that crowd together. Measured on Zen 3, as cycles_of.
-  static constexpr int64_t kSweeps = 15, kMultigrid = 35;
 
   // The unknown pixels of the mask in the order of the rows;
   // false if there are too many, or no known ones.
@@ -89,7 +83,7 @@ class DirectSolver {
     int64_t removed = 0;
     for (int64_t i = 0; i < pixels; ++i) removed += mask[i] != 0;
     if (removed > capacity_ || removed == pixels) return false;
-    if (removed * cycles_of(removed / job_.h) > limit(kMultigrid)) return false;
+    if (removed * cycles_of(removed / job_.h) > limit(kMultigridCycles)) return false;
     int32_t next = 0;
     for (int64_t y = 0; y < job_.h; ++y, mask += job_.w) {
       const int64_t row = at(y, 0);
@@ -134,9 +128,9 @@ class DirectSolver {
     }
     for (int k = 0; k < kLanes; ++k) start_[count_ + k] = static_cast<int32_t>(values);
     // Spread evenly, as many pixels would lie between one and the next below it as are in a row.
-    const bool crowded = 2 * values > 3 * count_ * (count_ / job_.h + 1 + kLanes);
-    return values <= column_capacity_ && longest <= kMaxReach &&
-           cycles <= limit(crowded ? kMultigrid : kSweeps);
+    const bool clustered = 2 * values > 3 * count_ * (count_ / job_.h + 1 + kLanes);
+    return values <= column_capacity_ && longest <= kDirectMaxReach &&
+           cycles <= limit(clustered ? kMultigridCycles : kSweepsCycles);
   }
 
   // What a column of the factor costs, with its part in the solution; and what iterating costs.
@@ -170,7 +164,7 @@ class DirectSolver {
   // Column after column is taken out of those to its right. All columns end in a whole vector, with
   // zeros, and so does the copy that is taken: what is done too much changes nothing.
   void factorise() {
-    double pivot[2 * kMaxReach + kLanes];
+    double pivot[2 * kDirectMaxReach + kLanes];
     for (int32_t j = 0; j < count_; ++j) {
       double* const column = columns_ + start_[j];
       const int32_t reach = reach_[j];

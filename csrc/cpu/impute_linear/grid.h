@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "common/impute_plan.h"
-#include "cpu/impute_linear/crew.h"
+#include "cpu/impute_linear/team.h"
 #include "cpu/impute_linear/vec.h"
 
 namespace rf {
@@ -101,7 +101,7 @@ struct Fine {
   Real* mean_weight[3];        // the same without damping
   Real *has_left, *has_right;  // 1 where the neighbour is inside the image
   Real* zeros;
-  Rings<Real> rings[kMaxCrew];  // of each thread
+  Rings<Real> rings[kMaxTeam];  // of each thread
   Real* row_totals;             // [h, 2, kVec] what a pass adds up, row by row
   // Passes change r, p and z in place and need the rows beyond a band as they were: the pass before
   // saves those around each border between bands, four rows of r, two of p and two of z.
@@ -133,7 +133,7 @@ template <typename Layout>
 struct Grid {
   using Real = typename Layout::Real;
   const Plan* plan;
-  Crew crew;
+  Team team;
   Fine<Layout> fine;
   Level<Layout> level[kMaxLevels];  // from 1
   Real* zeros;
@@ -141,7 +141,7 @@ struct Grid {
 
 // Lays out the arrays; with a counting arena nothing is written.
 template <typename Layout>
-void lay_out(Grid<Layout>* grid, const Plan& plan, Crew crew, Arena* arena) {
+void lay_out(Grid<Layout>* grid, const Plan& plan, Team team, Arena* arena) {
   using Real = typename Layout::Real;
   const auto weights_of = [&](int l) {
     const Weights& s = plan.weights[l];
@@ -150,13 +150,13 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Crew crew, Arena* arena) {
                                 Real(2)};
   };
   grid->plan = &plan;
-  grid->crew = crew;
+  grid->team = team;
   Fine<Layout>& f = grid->fine;
   f.h = plan.size[0].h, f.w = plan.size[0].w;
   f.n = Layout::row_length(f.w), f.stride = Layout::row_stride(f.w);
   f.weights = weights_of(0);
   f.restrict_scale = static_cast<Real>(plan.restrict_scale[0]);
-  f.band_rows = crew.band_rows(f.h);
+  f.band_rows = team.band_rows(f.h);
   f.bands = std::max<int64_t>(1, f.h / f.band_rows);
   const int64_t cells = f.h * f.stride;
   f.removed = arena->take<int8_t>(cells);
@@ -175,7 +175,7 @@ void lay_out(Grid<Layout>* grid, const Plan& plan, Crew crew, Arena* arena) {
   for (Real*& row : f.centre) row = plan.custom ? arena->take<Real>(f.stride) : nullptr;
   f.has_left = arena->take<Real>(f.stride);
   f.has_right = arena->take<Real>(f.stride);
-  for (int thread = 0; thread < crew.threads; ++thread) {
+  for (int thread = 0; thread < team.threads; ++thread) {
     for (Real*& row : f.rings[thread].smooth) row = arena->take<Real>(f.stride);
     for (Real*& row : f.rings[thread].residual) row = arena->take<Real>(f.stride);
   }
@@ -241,13 +241,13 @@ void fill_constants(Grid<Layout>* grid) {
       return d > 0 ? 1 / d : 0.0;
     });
   }
-  for (int thread = 0; thread < grid->crew.threads; ++thread) {
+  for (int thread = 0; thread < grid->team.threads; ++thread) {
     const Rings<Real>& rings = f.rings[thread];
     for (Real* row : rings.smooth) clear_rows(row, 0, 1, f.stride);
     for (Real* row : rings.residual) clear_rows(row, 0, 1, f.stride);
   }
   clear_rows(f.zeros, 0, 1, f.stride);
-  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
     for (Real* field : {f.u, f.r, f.p, f.q, f.z}) clear_rows(field, begin, end, f.stride);
   });
   for (int l = 1; l < plan.levels; ++l) {
@@ -257,7 +257,7 @@ void fill_constants(Grid<Layout>* grid) {
     const bool odd_width = plan.size[l - 1].w % 2 != 0;
     fill_row(c.inv_children, c.stride, c.w,
              [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
-    grid->crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+    grid->team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
       for (Real* field : {c.r, c.y, c.b, c.inv_diag}) clear_rows(field, begin, end, c.stride);
     });
   }

@@ -142,7 +142,7 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
   V<Real> low = splat<Real>(inf), high = splat<Real>(-inf);
   M<Real> finite = ~M<Real>{};
   std::mutex mutex;
-  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
+  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
     V<Real> band_low, band_high;
     M<Real> band_finite;
     read_rows<Layout>(job, systems, begin, end, buffers[thread], f, &band_low, &band_high,
@@ -173,7 +173,7 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
     shift[lane] = static_cast<Real>(s.shift), scale[lane] = static_cast<Real>(s.scale);
     if (lane < Layout::kSystems) scaling[lane] = s;
   }
-  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
     for (int64_t y = begin; y < end; ++y) {
       Real *u = f.row(f.u, y), *z = f.row(f.z, y);
       const int8_t* removed = f.removed + y * f.stride;
@@ -228,7 +228,7 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
     low[lane] = static_cast<Real>(s.low), high[lane] = static_cast<Real>(s.high);
   }
   const V<Real> empty = splat<Real>(static_cast<Real>(job.empty_value));
-  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
+  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int thread) {
     const RowBuffers<Real>& buffers = all_buffers[thread];
     for (int64_t y = begin; y < end; ++y) {
       Real* u = f.row(f.u, y);

@@ -13,14 +13,13 @@ class ListSweeper {
   using Layout = Rows<Real>;
   using Vec = V<Real>;
   static constexpr int64_t kVec = Layout::kVec;
-  // With more unknowns the whole image is faster, and the lists would not fit where they are put.
-  static constexpr int64_t kMinPixelsPerUnknown = 8;
 
  public:
   // Makes the lists from fine.unknown in the memory of fine.r .. fine.q.
   // False if there are too many unknowns.
   bool build(const Fine<Layout>& f, int64_t unknowns) {
-    if (unknowns * kMinPixelsPerUnknown > f.h * f.w || f.h * f.stride > INT32_MAX) return false;
+    if (unknowns * kListsMinPixelsPerUnknown > f.h * f.w || f.h * f.stride > INT32_MAX)
+      return false;
     f_ = &f;
     count_ = unknowns;
     length_ = (count_ + kVec - 1) / kVec * kVec;

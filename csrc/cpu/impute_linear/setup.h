@@ -113,7 +113,7 @@ void flag_unknown(Grid<Layout>* grid) {
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
   const V<Real> one = splat<Real>(Real(1));
-  grid->crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
     for (int64_t j = begin; j < end; ++j) {
       const int8_t* unknown = f.unknown_row(j);
       Real* m = f.row(f.z, j);
@@ -191,8 +191,8 @@ void set_up_levels(Grid<Layout>* grid) {
   using Real = typename Layout::Real;
   const Plan& plan = *grid->plan;
   const Fine<Layout>& f = grid->fine;
-  const Crew& crew = grid->crew;
-  crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+  const Team& team = grid->team;
+  team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
     anchor_fine<Layout, kCustom>(*grid, begin, end);
     clear_rows(f.p, begin, end, f.stride);  // what cycles read beyond spans must be 0
   });
@@ -201,17 +201,17 @@ void set_up_levels(Grid<Layout>* grid) {
   for (int l = 1; l < plan.levels; ++l) {
     const Level<Layout>& c = grid->level[l];
     const Real scale = l == 1 ? f.restrict_scale : grid->level[l - 1].restrict_scale;
-    crew.rows(c.h, n, [&](int64_t begin, int64_t end, int) {
+    team.rows(c.h, n, [&](int64_t begin, int64_t end, int) {
       coarsen<Layout>(c, m, a, h, n, stride, scale, grid->zeros, begin, end);
     });
-    crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+    team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
       finish_level<Layout, kCustom>(grid, l, begin, end);
     });
     m = c.y, a = c.r, h = c.h, n = c.n, stride = c.stride;
   }
   for (int l = 1; l < plan.levels; ++l) {
     const Level<Layout>& c = grid->level[l];
-    crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+    team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
       clear_rows(c.y, begin, end, c.stride);
       clear_rows(c.b, begin, end, c.stride);
     });

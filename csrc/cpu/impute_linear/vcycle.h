@@ -43,7 +43,7 @@ void jacobi_rows(const Level<Layout>& c, const typename Layout::Real* src,
 template <typename Layout, bool kCustom, bool kAdd>
 void jacobi_sweep(const Grid<Layout>& grid, const Level<Layout>& c,
                   const typename Layout::Real* src, typename Layout::Real* out) {
-  grid.crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+  grid.team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
     jacobi_rows<Layout, kCustom, kAdd>(c, src, c.r, out, grid.zeros, begin, end);
   });
 }
@@ -84,7 +84,7 @@ template <typename Layout, bool kCustom>
 void smooth_down(const Grid<Layout>& grid, int l) {
   const Level<Layout>&c = grid.level[l], &coarser = grid.level[l + 1];
   jacobi_sweep<Layout, kCustom, false>(grid, c, c.y, c.b);
-  grid.crew.rows(coarser.h, c.n, [&](int64_t begin, int64_t end, int thread) {
+  grid.team.rows(coarser.h, c.n, [&](int64_t begin, int64_t end, int thread) {
     restrict_rows<Layout, kCustom>(grid, l, begin, end, thread);
   });
 }
@@ -113,7 +113,7 @@ void correct_rows(const Level<Layout>& c, const Level<Layout>& coarser, int64_t 
 template <typename Layout, bool kCustom>
 void smooth_up(const Grid<Layout>& grid, int l) {
   const Level<Layout>& c = grid.level[l];
-  grid.crew.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
+  grid.team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
     correct_rows<Layout>(c, grid.level[l + 1], begin, end);
   });
   jacobi_sweep<Layout, kCustom, true>(grid, c, c.y, c.b);

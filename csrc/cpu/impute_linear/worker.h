@@ -34,12 +34,12 @@ class Worker {
   using Real = typename Layout::Real;
 
  public:
-  // `ready`: this memory was laid out before in the same call, its constants are in place. A crew
+  // `ready`: this memory was laid out before in the same call, its constants are in place. A team
   // shares the worker: its methods are called by one thread, which hands out passes.
-  Worker(const Job& job, const Plan& plan, void* memory, bool ready = false, Crew crew = {})
+  Worker(const Job& job, const Plan& plan, void* memory, bool ready = false, Team team = {})
       : job_(job), plan_(plan), arena_(memory) {
-    lay_out(&grid_, plan, crew, &arena_);
-    for (int thread = 0; thread < crew.threads; ++thread) {
+    lay_out(&grid_, plan, team, &arena_);
+    for (int thread = 0; thread < team.threads; ++thread) {
       RowBuffers<Real>& buffers = buffers_[thread];
       buffers.value_stride = Rows<Real>::row_length(job.w);
       buffers.values = arena_.template take<Real>(Layout::kSystems * buffers.value_stride);
@@ -155,7 +155,7 @@ class Worker {
     const uint8_t* mask = used ? job_.mask_of(s.image) : nullptr;
     std::atomic<int64_t> all_removed{0};
     if (used) {
-      grid_.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+      grid_.team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
         int64_t count = 0;
         for (int64_t y = begin; y < end; ++y) count += count_nonzero(mask + y * f.w, f.w);
         all_removed += count;
@@ -170,7 +170,7 @@ class Worker {
     } else if (removed == pixels) {
       empty = removed;
     }
-    grid_.crew.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
+    grid_.team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
       for (int64_t y = begin; y < end; ++y) {
         int8_t *removed_row = f.removed + y * f.stride, *unknown_row = f.unknown + y * f.stride;
         if constexpr (!Layout::kIsLanes) {
@@ -203,7 +203,7 @@ class Worker {
   const Plan& plan_;
   Arena arena_;
   Grid<Layout> grid_;
-  RowBuffers<Real> buffers_[kMaxCrew];  // of each thread
+  RowBuffers<Real> buffers_[kMaxTeam];  // of each thread
   // Which systems are solved by sweeps alone and which by multigrid cycles.
   SweepPlan sweep_plans_[Layout::kSystems];
   M<Real> cycles_{};

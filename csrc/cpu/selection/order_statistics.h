@@ -73,7 +73,7 @@ class RowSelector {
     take_sample(x, n, kSample, sample);
     const FewValues<V> few(sample, kSample);
     int first = 0, last = count;
-    if (few.tied_pairs() >= 6) settle_common_value(x, n, few, ranks, &first, &last, out);
+    if (few.tied_pairs() >= 6) resolve_common_value(x, n, few, ranks, &first, &last, out);
     if (first == last) return !has_nan(x, n);
     const auto sampled = [&](int64_t rank, int away) {
       const int64_t s = rank * kSample / n + away;
@@ -186,10 +186,10 @@ class RowSelector {
   }
 
   // Maps with one very common value (ReLU: zeros) have most ranks within its ties, where counting
-  // smaller and equal values is all it takes. Settles those ranks if they are the first or the
+  // smaller and equal values is all it takes. Resolves those ranks if they are the first or the
   // last; the others are [first, last).
-  void settle_common_value(const V* x, int64_t n, const FewValues<V>& few, const int64_t* ranks,
-                           int* first, int* last, OrderStatistic<V>* out) {
+  void resolve_common_value(const V* x, int64_t n, const FewValues<V>& few, const int64_t* ranks,
+                            int* first, int* last, OrderStatistic<V>* out) {
     OrderStatistic<V> s = few.at(0);
     for (int r = 4; r < kSample; r += 4) {
       const OrderStatistic<V> other = few.at(r);
