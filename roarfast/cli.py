@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
-
-def show_info(as_json: bool) -> None:
-    """Prints what was built and what runs here."""
-    from roarfast import info
-
-    facts = info.gather()
-    print(json.dumps(facts, indent=2) if as_json else info.render(facts))
+from roarfast import info
 
 
 def main() -> None:
@@ -28,7 +21,7 @@ def main() -> None:
 
 def _main_without_typer(arguments: list[str]) -> None:
     if arguments and arguments[0] == "info":
-        show_info("--json" in arguments[1:])
+        info.show("--json" in arguments[1:])
         return
     needs = "every command but `roarfast info [--json]` needs more packages: pip install 'roarfast[study]'"
     print(needs, file=sys.stderr)

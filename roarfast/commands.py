@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from roarfast import cli
+from roarfast import info as facts
 from roarfast.data.cli import app as data_app
 from roarfast.explain import cli as explain_commands
 from roarfast.report.cli import report
@@ -39,7 +39,7 @@ def info_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show version, compiler, SIMD level, threads, CUDA and optional packages."""
-    cli.show_info(as_json)
+    facts.show(as_json)
 
 
 @app.command("kernels-demo")

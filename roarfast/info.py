@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import sys
@@ -93,3 +94,9 @@ def render(info: dict[str, Any]) -> str:
         ("not installed", ", ".join(missing) or "none"),
     ]
     return "\n".join(f"{label:<14} {text}" for label, text in rows)
+
+
+def show(as_json: bool) -> None:
+    """Prints what was built and what runs here."""
+    facts = gather()
+    print(json.dumps(facts, indent=2) if as_json else render(facts))

@@ -60,3 +60,7 @@ def strip_command(
 def main() -> None:
     """Entry point of `python -m roarfast.explain.strip`."""
     typer.run(strip_command)
+
+
+if __name__ == "__main__":
+    main()

@@ -134,7 +134,9 @@ def run(
     Without `weights`, the model is first trained on the training images for a few epochs.
     """
     from roarfast.data import load
-    from roarfast.explain import Explainer, Normalized, Options
+    from roarfast.explain.explainer import Explainer
+    from roarfast.explain.model_state import Normalized
+    from roarfast.explain.options import Options
     from roarfast.train import build_model
 
     chosen = load(data, split)
@@ -179,9 +181,3 @@ def _predict(explainer: Explainer, pictures: npt.NDArray[np.uint8]) -> list[int]
 
     with frozen(explainer.model), torch.no_grad():
         return [int(c) for c in explainer.model(as_input(pictures)).argmax(1)]
-
-
-if __name__ == "__main__":
-    from roarfast.explain.cli import main
-
-    main()

@@ -8,7 +8,7 @@ from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import PLAIN, CellKey, mask_only, pretty
 from roarfast.report.html import Cells, Td, number
 from roarfast.report.leakage import leakage_line
-from roarfast.report.sections import Material, accuracy_td, new_notes
+from roarfast.report.material import Material, accuracy_td, new_notes
 from roarfast.report.words import CAUTION, LEAKAGE, audit_sentences, names
 
 

@@ -9,7 +9,7 @@ from roarfast.report import figures, html, sections, tv_figures
 from roarfast.report.audit import audit
 from roarfast.report.grid import panels
 from roarfast.report.leakage import leakage_figure, leakages
-from roarfast.report.sections import Material
+from roarfast.report.material import Material
 from roarfast.report.strips import strips
 from roarfast.report.summary import study_name
 from roarfast.report.tables import write_tables

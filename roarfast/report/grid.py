@@ -9,20 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roarfast.report.stats import Better, Interval, mean_interval
-from roarfast.study.results import Record, StudyResults
+from roarfast.study.protocol import Protocol, describe, position
+from roarfast.study.records import Record, StudyResults
 
 PLAIN = "plain"
 BASELINES = {"rand": "random pixels", "block": "random block"}
 """Estimators that know nothing of the model: what any other must be compared with."""
 
-PROTOCOL_TITLES = {
-    "roar": "ROAR",
-    "kar": "KAR",
-    "road": "ROAD",
-    "road-retrain": "ROAD with retraining",
-    "no-retrain": "No retraining, constant fill (comparison only)",
-}
-_PROTOCOL_ORDER = tuple(PROTOCOL_TITLES)
 _POSTPROCESS_ORDER = (PLAIN, "max", "gaussian")
 
 
@@ -68,9 +61,14 @@ class Panel:
     cells: dict[CellKey, Cell]
 
     @property
+    def record(self) -> Protocol:
+        """The protocol."""
+        return describe(self.protocol)
+
+    @property
     def title(self) -> str:
         """As in "ROAD (most relevant first), cifar10"."""
-        name = PROTOCOL_TITLES.get(self.protocol, self.protocol)
+        name = self.record.title
         if self.order == "lerf":
             name += " (least relevant first)"
         elif self.both_orders:
@@ -84,17 +82,17 @@ class Panel:
 
     @property
     def better(self) -> Better:
-        """Removing what matters should hurt; keeping what matters (KAR) or removing the rest (LeRF) should not."""
-        return "higher" if (self.protocol == "kar") != (self.order == "lerf") else "lower"
+        """Which way is better in this panel."""
+        return self.record.better(self.order)
 
     @property
     def rate_name(self) -> str:
         """What the drop rate of this protocol counts."""
-        return "fraction of pixels kept" if self.protocol == "kar" else "fraction of pixels removed"
+        return self.record.rate_name
 
     def nominal_removed(self, drop: float) -> float:
         """The fraction that should be removed at a drop rate."""
-        return 1 - drop if self.protocol == "kar" else drop
+        return self.record.removed(drop)
 
     @property
     def estimators(self) -> list[str]:
@@ -143,13 +141,13 @@ def panels(results: StudyResults) -> list[Panel]:
     done = [r for r in results.records if r.status == "done" and usable(r.accuracy)]
     groups: dict[tuple[str, str, str], dict[CellKey, Cell]] = {}
     for record in done:
-        if record.protocol in ("base", "mask-only"):
+        if record.protocol == "base" or describe(record.protocol).shown != "panel":
             continue
         cells = groups.setdefault((record.dataset, record.protocol, record.order), {})
         cell = cells.setdefault(CellKey(record.estimator, record.postprocess, rate(record.drop)), Cell())
         cell.trials[record.trial] = record
     datasets = list(dict.fromkeys(d for d, _, _ in groups))
-    ordered = sorted(groups, key=lambda g: (datasets.index(g[0]), _protocol_position(g[1]), g[2] == "lerf"))
+    ordered = sorted(groups, key=lambda g: (datasets.index(g[0]), position(g[1]), g[2] == "lerf"))
     return [
         Panel(d, p, o, {(d, p, "morf"), (d, p, "lerf")} <= set(groups), base_accuracy(results, d), groups[d, p, o])
         for d, p, o in ordered
@@ -189,10 +187,6 @@ def slug(text: str) -> str:
 def pretty(estimator: str) -> str:
     """An estimator's name for people: `grad^2` becomes grad²."""
     return estimator.replace("^2", "²")
-
-
-def _protocol_position(protocol: str) -> int:
-    return _PROTOCOL_ORDER.index(protocol) if protocol in _PROTOCOL_ORDER else len(_PROTOCOL_ORDER)
 
 
 def postprocess_position(name: str) -> int:

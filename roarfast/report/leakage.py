@@ -9,7 +9,7 @@ from typing import Any
 from roarfast.report import plotting
 from roarfast.report.grid import BASELINES, Cell, CellKey, mask_only, postprocess_position, pretty, slug
 from roarfast.report.plotting import Figure
-from roarfast.study.results import StudyResults
+from roarfast.study.records import StudyResults
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 from roarfast.report import html
 from roarfast.report.grid import pretty
 from roarfast.report.html import Cells, Td
-from roarfast.report.sections import Material
+from roarfast.report.material import Material
 from roarfast.report.summary import duration
 from roarfast.report.times import LEGACY, MAX_OVERHEAD, NAMES, OVERHEAD, PASSES, share, times
-from roarfast.study.results import Record
+from roarfast.study.records import Record
 
 TOLERANCE = 0.01
 """A really removed fraction further than this from the nominal one is flagged (exact counts stay within one pixel)."""

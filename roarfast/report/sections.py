@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from html import escape
 
 from roarfast.report import html
 from roarfast.report.audit import Audit
+from roarfast.report.audit_section import audit_section
 from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
-from roarfast.report.html import Cells, TableIds, Td, number, percent
-from roarfast.report.leakage import Leakage
-from roarfast.report.plotting import Figure
+from roarfast.report.html import Cells, Td, number, percent
+from roarfast.report.material import Material, accuracy_td, new_notes
+from roarfast.report.provenance import provenance_section
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.summary import coverage, key_lines, study_name
 from roarfast.report.tv_figures import shown_rates
-from roarfast.report.words import direction, notes
-from roarfast.study.results import StudyResults
+from roarfast.report.words import direction
+from roarfast.study.records import StudyResults
 
 RATES_PER_TABLE = 4  # with three post-processings that is 12 columns: what fits a page
-
-
-@dataclass(frozen=True)
-class Material:
-    """All that the page is made of. `curves`, `arrows` and `scatters` stand in the order of `audits`."""
-
-    results: StudyResults
-    audits: list[Audit]
-    curves: Sequence[Figure]
-    arrows: Sequence[Figure | None]
-    scatters: Sequence[Figure | None]
-    strips: Sequence[Figure]
-    leakages: Sequence[tuple[Leakage, Figure]]
-    config_text: str
-    ids: TableIds = field(default_factory=TableIds)
 
 
 def header(m: Material) -> str:
@@ -99,9 +83,6 @@ def _count(results: StudyResults, *wanted: str) -> int:
 
 def all_sections(m: Material) -> list[tuple[str, str, str]]:
     """(anchor, title, HTML) of every section."""
-    from roarfast.report.audit_section import audit_section
-    from roarfast.report.provenance import provenance_section
-
     return [
         ("accuracy", "1. Accuracy against drop rate", _per_panel(m, _accuracy)),
         ("differences", "2. What post-processing changes", _difference_key() + _per_panel(m, _differences)),
@@ -113,13 +94,13 @@ def all_sections(m: Material) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def _per_panel(m: Material, write: object) -> str:
+def _per_panel(m: Material, write: Callable[[Material, int], str]) -> str:
     if not m.audits:
         return html.paragraph("No cell is finished yet.")
     parts = []
     for i, a in enumerate(m.audits):
         parts.append(html.heading(3, a.panel.title))
-        parts.append(write(m, i))  # type: ignore[operator]
+        parts.append(write(m, i))
     return "".join(parts)
 
 
@@ -137,12 +118,6 @@ def _accuracy(m: Material, i: int) -> str:
     return text + html.figure(m.ids, m.curves[i], caption) + _accuracy_table(m, panel)
 
 
-def new_notes(m: Material, i: int) -> list[str]:
-    """The notes of a panel that no panel before it has: what holds for all is said once."""
-    said = {words for a in m.audits[:i] for words in notes(a.panel)}
-    return [words for words in notes(m.audits[i].panel) if words not in said]
-
-
 def _accuracy_table(m: Material, panel: Panel) -> str:
     rows: list[Cells] = []
     for estimator in panel.estimators:
@@ -157,19 +132,6 @@ def _accuracy_table(m: Material, panel: Panel) -> str:
     columns = ["Estimator", "k", *(f"t = {t:g}" for t in panel.drops)]
     caption = f"Accuracy in percent, mean ± half the 95 % interval; {panel.title}. (n) where trials are missing."
     return html.details("All accuracies as a table", html.table(m.ids, caption, columns, rows))
-
-
-def accuracy_td(accuracy: object, n_trials: int) -> Td:
-    """Mean ± half-width in percent, with the number of trials where some are missing."""
-    from roarfast.report.stats import Interval
-
-    assert isinstance(accuracy, Interval)
-    text = percent(accuracy.mean)
-    if not math.isnan(accuracy.half_width):
-        text += f" ± {percent(accuracy.half_width)}"
-    if accuracy.n < n_trials:
-        text += f" ({accuracy.n})"
-    return Td(text, accuracy.mean)
 
 
 def _difference_key() -> str:

@@ -15,7 +15,7 @@ from roarfast._files import write_atomic
 from roarfast.report import plotting
 from roarfast.report.grid import pretty
 from roarfast.report.plotting import Figure
-from roarfast.study.grammar import estimator_slug
+from roarfast.study.validate import estimator_slug
 
 Pixels = npt.NDArray[np.uint8]
 MAX_IMAGES = 2

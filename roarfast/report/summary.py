@@ -14,7 +14,7 @@ from roarfast.report.leakage import Leakage, leakage_line, leakages
 from roarfast.report.regression import fit_at
 from roarfast.report.times import share, times
 from roarfast.report.words import audit_sentences, flat_note, standings
-from roarfast.study.results import StudyResults
+from roarfast.study.records import StudyResults
 
 MAX_LINES = 10
 

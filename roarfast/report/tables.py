@@ -15,7 +15,7 @@ from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.times import times
-from roarfast.study.results import StudyResults
+from roarfast.study.records import StudyResults
 
 
 def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -> list[Path]:

@@ -21,11 +21,6 @@ CAUTION = (
     "compare estimators of similar blur, and mistrust an advantage that a filter gives to any map. How strong the effect is "
     "depends on the data. The same holds for ROAD, which generates its images in the same way.",
 )
-NO_RETRAIN = (
-    "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
-    "was trained on, and scattered filled pixels disturb it more than one filled region of the same size. This can even "
-    "reverse the effect of smoothing: a drop of accuracy here mixes what the pixels meant with how odd the image looks."
-)
 LEAKAGE = (
     "Accuracy of a network that was trained and tested on the removal masks alone, without any image. Whatever lies above "
     "chance (one divided by the number of classes) is given away by the shape of the masks, and a retrained network can use it."
@@ -34,13 +29,7 @@ LEAKAGE = (
 
 def direction(panel: Panel) -> str:
     """Which way is better, and why."""
-    why = {
-        ("lower", False): "removing what matters should hurt",
-        ("higher", False): "removing what does not matter should not hurt",
-        ("higher", True): "keeping what matters should preserve accuracy",
-        ("lower", True): "keeping what does not matter should not help",
-    }[panel.better, panel.protocol == "kar"]
-    return f"{panel.better} accuracy is better: {why}"
+    return f"{panel.better} accuracy is better: {panel.record.why_better(panel.order)}"
 
 
 def trials_note(panel: Panel) -> str:
@@ -76,7 +65,7 @@ def flat_note(panel: Panel) -> str:
 
 def notes(panel: Panel) -> list[str]:
     """What to know before reading the results of a panel."""
-    found = [NO_RETRAIN] if panel.protocol == "no-retrain" else []
+    found = [panel.record.note] if panel.record.note else []
     return [*found, *(text for text in (flat_note(panel), trials_note(panel)) if text)]
 
 

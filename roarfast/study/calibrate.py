@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 import roarfast as rf
-from roarfast.study import pipeline
 from roarfast.study.config import StudyConfig
+from roarfast.study.images import load_data
 
 _SAMPLE = 256
 
@@ -30,8 +30,8 @@ def calibrate(config: StudyConfig, device: str) -> dict[str, Any]:
     if device == "cpu":
         torch.set_num_threads(config.run.threads)
         rf.set_num_threads(config.run.threads)
-    train, test = pipeline.load_data(config.data)
-    recipe = pipeline.recipe_of(config)
+    train, test = load_data(config.data)
+    recipe = config.resolved_recipe()
     model = build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options).to(
         device
     )
@@ -55,7 +55,7 @@ def calibrate(config: StudyConfig, device: str) -> dict[str, Any]:
 
     maps = np.random.default_rng(0).random((n, *train.image_shape[:2]), np.float32)
     images = np.ascontiguousarray(train.images[:n].transpose(0, 3, 1, 2), np.float32) / 255
-    options = pipeline.explain_options(config)
+    options = config.explain_options()
     pace: dict[str, Any] = {"train": _seconds(step) / n}
     model.eval()
     pace |= {

@@ -36,8 +36,8 @@ def demo_command(
 ) -> None:
     """Run the embedded study on generated images, a few minutes on two cores; write its report, print a summary."""
     from roarfast.report import build, summary
-    from roarfast.study.folder import check_claim
     from roarfast.study.presets import PRESETS
+    from roarfast.study.runfolder import check_claim
     from roarfast.study.study import Study
 
     with _clear_errors():
@@ -91,12 +91,17 @@ def run_command(
     shard: Annotated[str | None, typer.Option(help="i/n: the i-th of n parts, in a folder of its own.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = None,
     data_root: Annotated[Path | None, typer.Option(help="Where the data is, instead of data.root.")] = None,
+    report: Annotated[
+        bool, typer.Option(help="End with the report; --no-report leaves it to `roarfast report`.")
+    ] = True,
     mask_only: Annotated[
         bool, typer.Option("--mask-only", help="Also train on the masks alone, per roar cell: do they leak the class?")
     ] = False,
 ) -> None:
-    """Run a study, or go on with it: the same command after a kill loses no finished cell."""
-    from roarfast.study.cells import parse_shard
+    """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
+    from roarfast.report import build, summary
+    from roarfast.study.grid import parse_shard
+    from roarfast.study.runfolder import RunFolder
     from roarfast.study.study import Study
 
     with _clear_errors():
@@ -108,7 +113,10 @@ def run_command(
             _dry_run(study, workers, device, only, part)
             return
         failed = run_study(study, workers=workers, device=device, only=only, shard=part)
-        print(f"results: {study.folder / 'results.csv'}; state: roarfast status {study.folder}")
+        print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
+        if report and part is None:
+            results = study.results
+            print(summary(results, build(study.folder, results=results)))
         if failed:
             raise typer.Exit(1)
 
@@ -129,10 +137,10 @@ def merge_command(
 ) -> None:
     """Put the shards of a study together."""
     from roarfast.study.merge import merge
-    from roarfast.study.study import find_shards
+    from roarfast.study.runfolder import RunFolder
 
     with _clear_errors():
-        merged = merge(folder, shards or find_shards(folder))
+        merged = merge(folder, shards or RunFolder(folder).find_shards())
         print(f"{folder}: {merged.done} cells done, {merged.failed} failed, {merged.missing} missing")
         if merged.failed:
             raise typer.Exit(1)
@@ -159,18 +167,20 @@ def run_study(study: Study, **options: Any) -> list[str]:
 def _dry_run(
     study: Study, workers: int | None, device: str | None, only: str | None, part: tuple[int, int] | None
 ) -> None:
-    from roarfast.study import estimate, pipeline
+    from roarfast.study import estimate
     from roarfast.study.calibrate import calibrate
-    from roarfast.study.store import FILE_NAME, Store
+    from roarfast.study.runfolder import RunFolder
+    from roarfast.study.store import Store
 
     setup = study.setup(device, workers, only, part)
     done: set[str] = set()
     work: set[str] = set()
-    if (study.folder / FILE_NAME).exists():
+    files = RunFolder(study.folder)
+    if files.store.exists():
         with Store.open_readonly(study.folder) as store:
             done = {key for key, status in store.statuses().items() if status == "done"}
             finished = done | set(store.work())
-        work = {k for k, t in setup.plan.tasks.items() if k in finished and pipeline.artifact_exists(study.folder, t)}
+        work = {k for k, t in setup.plan.tasks.items() if k in finished and files.has(t)}
     left = setup.plan.needed(done, work)
     print(estimate.list_cells(setup.plan, left))
     print("calibrating …", file=sys.stderr)

@@ -6,18 +6,23 @@ import copy
 import tomllib
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from roarfast.study import grammar, old_names
+from roarfast.study import old_names
+from roarfast.study import validate as checks
 from roarfast.study.errors import ConfigError, Problem, nearest
+from roarfast.study.protocol import find
 from roarfast.study.toml_lines import line_of
+
+if TYPE_CHECKING:
+    from roarfast.explain import Options
+    from roarfast.train.recipe import Recipe
 
 STORE_NAME = "results.sqlite"
 """A folder with this file is a run folder."""
 
-Protocol = Literal["roar", "kar", "road", "road-retrain", "no-retrain", "mask-only"]
 Order = Literal["morf", "lerf"]
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
@@ -30,8 +35,14 @@ def _drop(value: float) -> float:
     return float(value)
 
 
-Estimator = Annotated[str, AfterValidator(grammar.canonical_estimator)]
-Postprocess = Annotated[str, AfterValidator(grammar.canonical_postprocess)]
+def _protocol(name: str) -> str:
+    find(name)
+    return name
+
+
+ProtocolName = Annotated[str, AfterValidator(_protocol)]
+Estimator = Annotated[str, AfterValidator(checks.canonical_estimator)]
+Postprocess = Annotated[str, AfterValidator(checks.canonical_postprocess)]
 Drop = Annotated[float, AfterValidator(_drop)]
 
 
@@ -125,7 +136,7 @@ class RemovalConfig(_Section):
 class GridConfig(_Section):
     """A block of cells: every combination of the lists. A study is the union of its blocks."""
 
-    protocols: list[Protocol] = Field(min_length=1)
+    protocols: list[ProtocolName] = Field(min_length=1)
     estimators: list[Estimator] = Field(min_length=1)
     postprocess: list[Postprocess] = Field(["plain"], min_length=1)
     drops: list[Drop] = Field(min_length=1)
@@ -142,19 +153,19 @@ class GridConfig(_Section):
 
     @model_validator(mode="after")
     def _possible(self) -> GridConfig:
-        if self.orders == ["lerf"] and self.protocols == ["kar"]:
-            raise ValueError("kar keeps the most relevant pixels, so orders = ['lerf'] leaves it without cells")
+        if not any(self.orders_of(protocol) for protocol in self.protocols):
+            names = " and ".join(self.protocols)
+            raise ValueError(f"{names} cannot run in the orders {self.orders}, so this block has no cells")
         if "plain" not in self.postprocess and all(e in BASELINES for e in self.estimators):
             raise ValueError("rand and block take no post-processing, so this block has no cells: add 'plain'")
         return self
 
     def orders_of(self, protocol: str) -> list[str]:
-        """The orders a protocol runs in: `road` both ways unless `orders` says otherwise, the others MoRF."""
-        if protocol == "kar":
-            return ["morf"]
-        if self.orders is not None:
-            return list(self.orders)
-        return ["morf", "lerf"] if protocol == "road" else ["morf"]
+        """The orders a protocol runs in: those of `orders` that it allows, or its own."""
+        record = find(protocol)
+        if len(record.allowed_orders) == 1 and self.orders != ["lerf"]:
+            return list(record.allowed_orders)
+        return [order for order in self.orders or record.orders if order in record.allowed_orders]
 
 
 class RunConfig(_Section):
@@ -211,6 +222,17 @@ class StudyConfig(_Section):
                     f"{estimator!r} has {len(drops)} drop rates, and at most {MAX_RATES} fit the byte that a pixel has"
                 )
         return self
+
+    def resolved_recipe(self) -> Recipe:
+        """The recipe with the fields that `[train]` sets."""
+        return checks.resolve_recipe(self.train.recipe, self.model.name, self.train.overrides)
+
+    def explain_options(self) -> Options:
+        """The options of the estimators."""
+        from roarfast.explain import Options  # torch: reading results does not need it
+
+        make = Options.paper if self.explain.conventions == "paper" else Options
+        return make(**self.explain.options)
 
     def with_mask_only(self) -> StudyConfig:
         """The same study with a net trained on masks alone beside every `roar` cell: do the masks give the class away?"""
@@ -273,7 +295,7 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
         problems += [_problem(dict(e), text) for e in error.errors()]
     model = raw.get("model")
     model_name = model.get("name", "convnet") if isinstance(model, dict) else "convnet"
-    found = [*grammar.train_problems(raw.get("train", {}), model_name), *grammar.name_problems(raw)]
+    found = [*checks.train_problems(raw.get("train", {}), model_name), *checks.name_problems(raw)]
     problems += [Problem(p, message, line_of(text, p.split("."))) for p, message in found]
     if problems or config is None:
         raise ConfigError(problems, source)

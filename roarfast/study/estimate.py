@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from roarfast.study.cells import RETRAINING
 from roarfast.study.config import StudyConfig
 from roarfast.study.plan import Plan, Task
 from roarfast.study.progress import duration
+from roarfast.study.protocol import find
 
 
 def task_seconds(task: Task, pace: dict[str, Any]) -> float:
@@ -22,12 +22,10 @@ def task_seconds(task: Task, pace: dict[str, Any]) -> float:
         return float(pace["codes"] * (train + test))
     if task.kind == "examples":
         return 0.5
-    protocol = task.spec["cell"]["protocol"]
-    seconds = training if protocol in RETRAINING else pace["evaluate"] * test
-    if protocol == "road":
-        seconds += pace["impute"] * test
-    if protocol == "road-retrain":
-        seconds += pace["impute"] * (train + test)
+    protocol = find(task.spec["cell"]["protocol"])
+    seconds = training if protocol.trains else pace["evaluate"] * test
+    if protocol.imputes:
+        seconds += pace["impute"] * (train + test if protocol.trains else test)
     return float(seconds)
 
 
@@ -47,7 +45,7 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: dict[
     for name in order:
         tasks = counts[name]
         open_tasks = [task for task in tasks if task.key in left]
-        what = kinds.get(name, "cells, retrained" if name in RETRAINING else "cells on the base model")
+        what = kinds.get(name) or ("cells, retrained" if find(name).trains else "cells on the base model")
         line = f"  {name:<13}{len(tasks):>5}  {what}"
         if len(open_tasks) < len(tasks):
             line += f" ({len(tasks) - len(open_tasks)} done)"

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from roarfast.study.protocols import fill_split, fill_value
 from roarfast.study.selection import apply_codes
-
-if TYPE_CHECKING:
-    from roarfast.study.tasks import Clock, Pipeline
+from roarfast.study.work import Clock, Work, fill_split, fill_value
 
 
-def collect(p: Pipeline, spec: dict[str, Any], clock: Clock) -> bytes:
+def collect(w: Work, spec: dict[str, Any], clock: Clock) -> bytes:
     """The npz file of an estimator, as bytes.
 
     Arrays: `images` uint8 `[M, H, W, C]`, `labels` `[M]`, `map` float32 `[M, H, W]`, `processed` `[K, M, H, W]`, `mask`
     bool `[K, D, M, H, W]`, `modified` uint8 `[K, D, M, H, W, C]`, `postprocess` `[K]`, `drops` `[D]`, `class_names`.
     Post-processings share the drop rates that all of them have.
     """
-    rows = example_rows(p.test.labels, spec["count"])
-    images = p.test.images[rows]
+    rows = example_rows(w.test.labels, spec["count"])
+    images = w.test.images[rows]
     groups = spec["codes"]
     drops = [d for d in groups[0]["drops"] if all(d in group["drops"] for group in groups)]
-    filled, constant = fill_split(p, "test", clock), fill_value(p)
+    filled, constant = fill_split(w, "test", clock), fill_value(w)
     fill = np.rint(constant).astype(np.uint8) if constant is not None else filled[rows]  # type: ignore[index]
     plain, processed, masks = None, [], []
     for group in groups:
-        selection = p._selection(group, "test", "morf")
+        selection = w.selection(group, "test", "morf")
         maps = None
         if group["map"] is not None:
-            maps = p.stored_maps(group, group["base"], "test")
+            maps = w.stored_maps(group["estimator"], group["base"], "test")
             plain = np.stack([maps[int(row)] for row in rows]) if plain is None else plain
-        per_image = [selection.codes(maps, np.array([row]), p.test.images.shape[1:3]) for row in rows]
+        per_image = [selection.codes(maps, np.array([row]), w.test.images.shape[1:3]) for row in rows]
         positions = [group["drops"].index(d) for d in drops]
         if selection.baseline == "block":
             masks.append(np.stack([[codes[j, 0] == 0 for codes, _ in per_image] for j in positions]))
@@ -48,14 +45,14 @@ def collect(p: Pipeline, spec: dict[str, Any], clock: Clock) -> bytes:
     np.savez_compressed(
         buffer,
         images=images,
-        labels=p.test.labels[rows],
+        labels=w.test.labels[rows],
         map=np.asarray(processed[0] if plain is None else plain, np.float32),
         processed=np.stack(processed).astype(np.float32),
         mask=mask,
         modified=modified,
         postprocess=np.array([group["postprocess"] for group in groups]),
         drops=np.array(drops),
-        class_names=np.array(p.test.class_names),
+        class_names=np.array(w.test.class_names),
     )
     return buffer.getvalue()
 

@@ -12,6 +12,7 @@ from roarfast.study.errors import OutOfSpace
 from roarfast.study.plan import Plan, Task
 from roarfast.study.pool import Event, Pool
 from roarfast.study.progress import Eta, Silent
+from roarfast.study.protocol import find
 from roarfast.study.store import Store, disk_full_message
 
 ATTEMPTS = 3
@@ -131,11 +132,11 @@ class Executor:
         cell, info = task.spec["cell"], self._work[task.spec["codes"]]["info"]
         drop = f"{cell['drop']:g}"
         test = info["test"][cell["order"]][drop]
-        train = info["train"].get(cell["order"], {}).get(drop) if task.spec["retrains"] else None
-        keeps = cell["protocol"] == "kar"
+        protocol = find(cell["protocol"])
+        train = info["train"].get(cell["order"], {}).get(drop) if protocol.trains else None
         return {
-            "removed_fraction": _complement(test["removed"], keeps),
-            "removed_fraction_train": None if train is None else _complement(train["removed"], keeps),
+            "removed_fraction": protocol.removed(test["removed"]),
+            "removed_fraction_train": None if train is None else protocol.removed(train["removed"]),
             "tv_map": test["tv_map"] if "tv_map" in test else info["tv_map"],
             "tv_mask": test["tv_mask"],
         }
@@ -176,17 +177,6 @@ class Executor:
 
 def _is_present(task: Task, artifact_exists: Callable[[Task], bool]) -> bool:
     return task.kind == "cell" or artifact_exists(task)
-
-
-def _complement(fraction: float, keeps: bool) -> float:
-    return 1.0 - fraction if keeps else fraction
-
-
-def log_folder(folder: Path) -> Path:
-    """Where workers write what is not an event."""
-    path = folder / "logs"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def worker_settings(config: dict[str, Any], folder: Path, devices: list[str], threads: int) -> list[dict[str, Any]]:

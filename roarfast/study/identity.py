@@ -1,23 +1,109 @@
-"""Hashes and seeds: stable over processes, machines and Python versions."""
+"""`Identity`: everything besides a cell that defines its result, and the keys made of both."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from roarfast.explain.hashing import file_checksum
+from roarfast.study.config import BASELINES, StudyConfig
+from roarfast.study.errors import StudyError
+from roarfast.study.grid import Cell
+from roarfast.study.images import load_data
+from roarfast.study.keys import digest
+from roarfast.study.old_names import hashed_removal
+from roarfast.study.protocol import find
 
-def digest(value: Any) -> str:
-    """32 hexadecimal digits of a JSON value; the order of keys does not matter, numbers keep their exact value.
+RESULT_VERSION = 1
+"""Raised when a change of the code changes results, so that old results are not taken for new ones."""
 
-    Example:
-        >>> digest({"a": 1, "b": [0.1]}) == digest({"b": [0.1], "a": 1})
-        True
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything outside a cell that defines its result.
+
+    Attributes:
+        data: Fingerprint of the images and labels, and their number.
+        model: Name, options and hash of the initial weights file.
+        recipe: All fields of the resolved recipe.
+        explain: All options of the estimators.
+        removal: Rule, fill and imputation.
+        seed: Of the study.
+        numerics: What decides the last bits: kind of device and threads per worker.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    data: dict[str, Any]
+    model: dict[str, Any]
+    recipe: dict[str, Any]
+    explain: dict[str, Any]
+    removal: dict[str, Any]
+    seed: int
+    numerics: dict[str, Any]
+
+    def base(self, trial: int) -> dict[str, Any]:
+        """What defines the base model of a trial."""
+        return {
+            "version": RESULT_VERSION,
+            "data": self.data,
+            "model": self.model,
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "trial": trial,
+            "numerics": self.numerics,
+        }
+
+    def maps(self, estimator: str, trial: int) -> dict[str, Any]:
+        """What defines the maps of an estimator; baselines depend on neither model nor images."""
+        if estimator in BASELINES:
+            return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
+        return {"base": self.base(trial), "explain": self.explain, "of": estimator}
+
+    def codes(self, estimator: str, postprocess: str, trial: int) -> dict[str, Any]:
+        """What defines which pixels go."""
+        return {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
+
+    def cell(self, cell: Cell) -> dict[str, Any]:
+        """What defines the result of a cell, as a JSON value."""
+        base = {"protocol": cell.protocol} | self.base(cell.trial)
+        if cell.protocol == "base":
+            return base
+        protocol = find(cell.protocol)
+        used = {name: self.removal[name] for name in protocol.removal}
+        if protocol.version != 1:
+            used["protocol_version"] = protocol.version
+        return (
+            base
+            | {
+                "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
+                "order": cell.order,
+                "drop": cell.drop,
+            }
+            | used
+            | ({"null": cell.null} if cell.null != "own" else {})
+        )
+
+    def key(self, cell: Cell) -> str:
+        """The key of a cell in the store."""
+        return digest(self.cell(cell))
 
 
-def derive_seed(seed: int, *parts: str | int) -> int:
-    """A 31-bit seed for one use: `derive_seed(study_seed, "base", trial)`."""
-    return int(digest([seed, *parts])[:8], 16) >> 1
+def identify(config: StudyConfig, device: str) -> Identity:
+    """Everything that defines results besides the cells; reads the data."""
+    train, test = load_data(config.data)
+    model = config.model.model_dump(mode="json")
+    if config.model.weights is not None:
+        path = Path(config.model.weights)
+        if not path.is_file():
+            raise StudyError(f"model.weights: {path} does not exist")
+        model["weights"] = file_checksum(path)
+    explain = config.explain.model_dump(mode="json")
+    return Identity(
+        data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)},
+        model=model,
+        recipe=config.resolved_recipe().as_hashed(),
+        explain=explain | {"options": config.explain_options().as_dict()},
+        removal=hashed_removal(config.removal.model_dump(mode="json")),
+        seed=config.seed,
+        numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0},
+    )  # fmt: skip

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roarfast.study import folder as folders
-from roarfast.study.cells import Cell, grid_cells
 from roarfast.study.config import StudyConfig
 from roarfast.study.errors import StudyError
+from roarfast.study.grid import Cell, grid_cells
 from roarfast.study.lock import folder_lock
 from roarfast.study.results import load
+from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.store import Store
 
 _SAME_RESULT = 1e-9
@@ -35,6 +35,7 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
         StudyError: If the shards belong to different studies, or disagree about a result.
     """
     target = Path(target)
+    files = RunFolder(target)
     if not sources:
         raise StudyError("merge needs at least one shard folder")
     rows: dict[str, dict[str, Any]] = {}
@@ -51,14 +52,14 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
             work |= store.work()
     assert first is not None
     config = StudyConfig.model_validate(first["config"])
-    positions = {_identity(cell): i for i, cell in enumerate(grid_cells(config))}
-    folders.check_claim(target, _config_file(sources))
+    positions = {cell: i for i, cell in enumerate(grid_cells(config))}
+    check_claim(target, _config_file(sources))
     with folder_lock(target), Store.create(target) as store:
         known = {row["key"]: row for row in store.rows()}
-        folders.prepare(target, config, _config_file(sources))
+        files.prepare(_config_file(sources))
         store.put(**{name: first[name] for name in ("config", "numerics", "data", "versions", "hardware", "seeds")})
         cells = {key: _cell(row) for key, row in {**known, **rows}.items()}
-        ordered = sorted(cells.items(), key=lambda item: positions.get(_identity(item[1]), len(positions)))
+        ordered = sorted(cells.items(), key=lambda item: positions.get(item[1], len(positions)))
         store.register(ordered, config.data.name)
         store.adopt(
             row
@@ -70,11 +71,11 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
         session = store.begin_session({"merged": [str(source) for source in sources], "workers": len(sources)})
         store.end_session(session)
         for source in sources:
-            for example in (source / "examples").glob("*.npz"):
-                if not (target / "examples" / example.name).exists():
-                    shutil.copy2(example, target / "examples" / example.name)
+            for example in RunFolder(source).examples.glob("*.npz"):
+                if not (files.examples / example.name).exists():
+                    shutil.copy2(example, files.examples / example.name)
         statuses = list(store.statuses().values())
-    load(target).to_csv(target / "results.csv")
+    load(target).to_csv(files.results_csv)
     done, failed = statuses.count("done"), statuses.count("failed")
     return Merged(done, failed, len(positions) - done - failed)
 
@@ -107,10 +108,6 @@ def _cell(row: dict[str, Any]) -> Cell:
     )
 
 
-def _identity(cell: Cell) -> tuple[Any, ...]:
-    return (cell.protocol, cell.estimator, cell.postprocess, cell.order, cell.drop, cell.trial)
-
-
 def _config_file(sources: list[Path]) -> Path | None:
-    path = sources[0] / folders.CONFIG_NAME
+    path = RunFolder(sources[0]).config
     return path if path.is_file() else None

@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from roarfast.study.cells import IMPUTING, RETRAINING, USING_BASE, Cell, Identity
 from roarfast.study.config import BASELINES, StudyConfig
-from roarfast.study.identity import digest
-from roarfast.study.results import NO_ESTIMATOR
+from roarfast.study.grid import Cell
+from roarfast.study.identity import Identity
+from roarfast.study.keys import digest
+from roarfast.study.protocol import find
+from roarfast.study.records import NO_ESTIMATOR
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
         group = (cell.estimator, cell.postprocess, cell.trial)
         add_shared(codes[group].key)
         needs = [codes[group].key]
-        if cell.protocol in USING_BASE:
+        protocol = find(cell.protocol)
+        if not protocol.trains:
             add_base(cell.trial)
             needs.append(bases[cell.trial])
         spec = {
@@ -102,8 +105,7 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
             "drops": codes[group].spec["drops"],
             "base": bases[cell.trial],
         }
-        spec["imputes"], spec["retrains"] = cell.protocol in IMPUTING, cell.protocol in RETRAINING
-        rank = (2, cell.trial, groups.index(group), 1, int(not spec["retrains"]))
+        rank = (2, cell.trial, groups.index(group), 1, int(not protocol.trains))
         tasks[keys[cell]] = Task(keys[cell], "cell", cell.label, tuple(needs), spec, rank)
     if config.run.examples:
         _add_examples(config, identity, chosen, codes, tasks)
@@ -154,7 +156,7 @@ def _codes_task(
         "drops": sorted({c.drop for c in members}),
         "orders": {
             "test": sorted({c.order for c in members}),
-            "train": sorted({c.order for c in members if c.protocol in RETRAINING}),
+            "train": sorted({c.order for c in members if find(c.protocol).trains}),
         },
         "map": source.spec["maps"][estimator] if source else None,
         "base": source.spec["base"] if source else None,
@@ -189,3 +191,15 @@ def _add_examples(
         label = f"examples {estimator}"
         task = Task(digest(definition), "examples", label, needs, spec, (2, 0, list(codes).index(groups[-1]), 2))
         tasks[task.key] = task
+
+
+def bytes_needed(config: StudyConfig, identity: Identity, plan: Plan) -> int:
+    """About the disk space that maps and codes take."""
+    pixels = sum(identity.data["images"]) * identity.data["shape"][0] * identity.data["shape"][1]
+    width = 2 if config.explain.dtype == "float16" else 4
+    maps = sum(len(t.spec["estimators"]) for t in plan.tasks.values() if t.kind == "maps")
+    codes = sum(
+        len(t.spec["drops"]) if t.spec["estimator"] == "block" else 1 for t in plan.tasks.values() if t.kind == "codes"
+    )
+    kept = codes if config.run.keep_codes else min(codes, 8)
+    return int(pixels * (maps * width + kept))

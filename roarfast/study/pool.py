@@ -61,7 +61,7 @@ class InlinePool:
 
     def __init__(self, settings: Settings, on_update: Callable[[int, str], None]) -> None:
         self._settings, self._on_update = settings, on_update
-        self._pipeline: Any = None
+        self._work: Any = None
         self._task: Task | None = None
 
     def idle(self) -> list[int]:
@@ -74,17 +74,17 @@ class InlinePool:
 
     def events(self) -> Iterator[Event]:
         """Runs the submitted task."""
-        from roarfast.study.worker import execute, make_pipeline
+        from roarfast.study.worker import execute, make_work
 
         task = self._task
         if task is None:
             return
         start_seconds = 0.0
-        if self._pipeline is None:
+        if self._work is None:
             begun = time.perf_counter()
-            self._pipeline = make_pipeline(self._settings)
+            self._work = make_work(self._settings)
             start_seconds = time.perf_counter() - begun
-        message = execute(self._pipeline, asdict(task), lambda text: self._on_update(0, text), start_seconds)
+        message = execute(self._work, asdict(task), lambda text: self._on_update(0, text), start_seconds)
         self._task = None
         yield Event(0, message["event"], task, message.get("text", ""), message.get("outcome", {}))
 

@@ -7,9 +7,17 @@ import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-GUESSES = {"base": 1.0, "roar": 1.0, "kar": 1.0, "road-retrain": 1.3, "mask-only": 1.0, "maps": 2.0}
-"""Cost of a task relative to one training, until a task of the class has been timed."""
-_CHEAP = 0.05
+from roarfast.study.protocol import describe
+
+_TELLING = 0.5
+"""Tasks that cost less than this say little about how long a training takes."""
+
+_SHARED_COSTS = {"base": 1.0, "maps": 2.0, "codes": 0.05, "examples": 0.05}
+
+
+def guessed_cost(cost_class: str) -> float:
+    """Cost of a task relative to one training, until a task of the class has been timed."""
+    return _SHARED_COSTS[cost_class] if cost_class in _SHARED_COSTS else describe(cost_class).cost
 
 
 class Eta:
@@ -34,11 +42,12 @@ class Eta:
     def seconds_left(self, workers: int) -> float | None:
         """None until one task with a known relative cost has been timed."""
         known = {name: sum(values) / len(values) for name, values in self._timings.items() if values}
-        unit = [mean / GUESSES[name] for name, mean in known.items() if name in GUESSES]
+        costs = {name: guessed_cost(name) for name in {*known, *self.left}}
+        unit = [mean / costs[name] for name, mean in known.items() if costs[name] >= _TELLING]
         if not unit and any(count and name not in known for name, count in self.left.items()):
             return None
         training = sum(unit) / len(unit) if unit else 0.0
-        total = sum(count * known.get(name, training * GUESSES.get(name, _CHEAP)) for name, count in self.left.items())
+        total = sum(count * known.get(name, training * costs[name]) for name, count in self.left.items())
         return total / max(1, workers)
 
 

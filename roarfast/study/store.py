@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from roarfast.study.cells import Cell
 from roarfast.study.config import STORE_NAME
 from roarfast.study.errors import OutOfSpace, StudyError
+from roarfast.study.grid import Cell
 from roarfast.study.migrations import VERSION, migrate, version_of
-from roarfast.study.results import STAGES, Record, record_from_row
+from roarfast.study.records import STAGES, Record, record_from_row
 
 FILE_NAME = STORE_NAME
 _SCORES = ("accuracy", "true_class_probability", "removed_fraction", "removed_fraction_train", "tv_map", "tv_mask")

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roarfast.study import folder as folders
-from roarfast.study.cells import Cell, Identity, filter_cells, grid_cells, shard_cells
-from roarfast.study.config import StudyConfig, load_config, validate
-from roarfast.study.errors import StudyError
-from roarfast.study.executor import Executor, Outcome, log_folder, worker_settings
+from roarfast.study.config import BASELINES, StudyConfig, load_config, validate
+from roarfast.study.environment import choose_devices, hardware, versions
+from roarfast.study.executor import Executor, Outcome, worker_settings
+from roarfast.study.grid import Cell, filter_cells, grid_cells, shard_cells
+from roarfast.study.identity import Identity, identify
+from roarfast.study.images import data_warnings, forget_shared_data, load_data, share_data
+from roarfast.study.keys import Seeds
 from roarfast.study.lock import folder_lock
-from roarfast.study.plan import Plan, build_plan
+from roarfast.study.plan import Plan, build_plan, bytes_needed
 from roarfast.study.pool import InlinePool, Pool, ProcessPool
 from roarfast.study.progress import Silent
+from roarfast.study.protocol import find
 from roarfast.study.results import StudyResults, load
+from roarfast.study.runfolder import RunFolder, check_claim, check_same_study, check_space
 from roarfast.study.store import Store
 
 
@@ -78,7 +82,15 @@ class Study:
 
     def shard(self, index: int, count: int) -> Study:
         """This study for one of `count` parts, in a folder of its own; `merge` puts them together."""
-        return Study(self.config, shard_folder(self.folder, index, count), self.source)
+        return Study(self.config, RunFolder(self.folder).shard(index, count), self.source)
+
+    def seeds(self) -> dict[str, Any]:
+        """The seeds of every trial, as the report shows them."""
+        cells = self.cells
+        baselines = tuple(name for name in BASELINES if any(cell.estimator == name for cell in cells))
+        imputing = {find(cell.protocol) for cell in cells if cell.protocol != "base" and find(cell.protocol).imputes}
+        splits = ("train",) * any(protocol.trains for protocol in imputing) + ("test",) * bool(imputing)
+        return Seeds(self.config.seed).table(max(cell.trial for cell in cells) + 1, baselines, splits)
 
     def setup(
         self,
@@ -88,14 +100,10 @@ class Study:
         shard: tuple[int, int] | None = None,
     ) -> Setup:
         """Reads the data, and works out keys and tasks; runs nothing."""
-        from roarfast.study import pipeline
-
         if self.source is not None:
             make_importable(self.source.resolve().parent)
-        devices = pipeline.choose_devices(
-            device or self.config.run.device, workers or self.config.run.workers, self.config
-        )
-        identity = pipeline.identify(self.config, devices[0])
+        devices = choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
+        identity = identify(self.config, devices[0])
         grid = self.cells
         chosen = shard_cells(grid, *shard) if shard else grid
         if only:
@@ -126,29 +134,27 @@ class Study:
         Returns:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.
         """
-        from roarfast.study import pipeline
-
-        progress = progress or Silent()
+        progress, files = progress or Silent(), RunFolder(self.folder)
         begun = time.perf_counter()
-        folders.check_claim(self.folder, self.source)
+        check_claim(self.folder, self.source)
         with folder_lock(self.folder):
             setup = self.setup(device, workers, only, shard)
             threads = self.config.run.threads
             with Store.create(self.folder) as store:
-                folders.check_same_study(store, self.config, setup.cells, setup.identity.numerics)
-                folders.prepare(self.folder, self.config, self.source)
-                folders.check_space(self.folder, pipeline.bytes_needed(self.config, setup.identity, setup.plan))
+                check_same_study(store, self.config, setup.cells, setup.identity.numerics)
+                files.prepare(self.source)
+                check_space(self.folder, bytes_needed(self.config, setup.identity, setup.plan))
                 dump = self.config.model_dump(mode="json")
-                doubts = pipeline.data_warnings(self.config.data)
+                doubts = data_warnings(self.config.data)
                 store.put(
                     config=dump,
                     numerics=setup.identity.numerics,
                     data=setup.identity.data,
                     data_warnings=list(doubts),
-                    classes=pipeline.load_data(self.config.data)[0].num_classes,
-                    versions=pipeline.versions(),
-                    hardware=pipeline.hardware(setup.devices, threads),
-                    seeds=pipeline.seeds(self.config),
+                    classes=load_data(self.config.data)[0].num_classes,
+                    versions=versions(),
+                    hardware=hardware(setup.devices, threads),
+                    seeds=self.seeds(),
                 )
                 store.register([(key, cell) for key, cell in setup.cells.items()], self.config.data.name)
                 store.reopen()
@@ -156,10 +162,8 @@ class Study:
                     setup.plan,
                     store,
                     progress,
-                    lambda task: pipeline.artifact_exists(self.folder, task),
-                    (lambda key: None)
-                    if self.config.run.keep_codes
-                    else (lambda key: pipeline.delete_codes(self.folder, key)),
+                    files.has,
+                    (lambda key: None) if self.config.run.keep_codes else files.delete_codes,
                 )
                 facts = {"workers": len(setup.devices), "threads": threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
@@ -172,13 +176,13 @@ class Study:
                     pool: Pool = InlinePool(settings[0], progress.update)
                     try:
                         if len(settings) > 1:
-                            pipeline.share_data(self.folder, self.config.data)
-                            pool = ProcessPool(settings, log_folder(self.folder))
+                            share_data(self.folder, self.config.data)
+                            pool = ProcessPool(settings, files.logs)
                         executor.run(pool, self.config.name)
                     finally:
-                        pipeline.forget_shared_data(self.folder)
+                        forget_shared_data(self.folder)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
-            self.results.to_csv(self.folder / "results.csv")
+            self.results.to_csv(files.results_csv)
             return executor.outcome
 
 
@@ -186,18 +190,3 @@ def make_importable(folder: Path) -> None:
     """Lets `model.name = "my_file:function"` find a file beside the config: last on the path, so that it shadows nothing."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-
-
-def shard_folder(folder: Path, index: int, count: int) -> Path:
-    """Where a shard of a study works."""
-    return folder / "shards" / f"{index}-of-{count}"
-
-
-def find_shards(folder: Path) -> list[Path]:
-    """The shard folders below a study's folder."""
-    found = sorted(path.parent for path in (folder / "shards").glob("*-of-*/results.sqlite"))
-    if not found:
-        raise StudyError(
-            f"{folder / 'shards'} has no shards: run them with `roarfast run FILE --out {folder} --shard i/n`"
-        )
-    return found

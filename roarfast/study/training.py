@@ -15,8 +15,8 @@ from torch import nn
 from roarfast._files import write_atomic
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
-from roarfast.study import pipeline
 from roarfast.study.config import StudyConfig
+from roarfast.study.runfolder import RunFolder
 from roarfast.train import build_model, train
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
@@ -41,9 +41,11 @@ class Modified:
 class Trainer:
     """Trains models of one study on one device; the images are put there once."""
 
-    def __init__(self, config: StudyConfig, train: Dataset, test: Dataset, device: torch.device, folder: Path) -> None:
+    def __init__(
+        self, config: StudyConfig, train: Dataset, test: Dataset, device: torch.device, folder: RunFolder
+    ) -> None:
         self.config, self.device, self.folder = config, device, folder
-        self.recipe = pipeline.recipe_of(config)
+        self.recipe = config.resolved_recipe()
         self.classes, self.channels = train.num_classes, train.image_shape[2]
         self.whole = Modified(DeviceDataset(train, device), DeviceDataset(test, device))
 
@@ -78,7 +80,7 @@ class Trainer:
             self.recipe,
             seed=seed,
             removal=data.removal,
-            checkpoint=self._checkpoint(name),
+            checkpoint=self.folder.checkpoint(name),
             checkpoint_pause=_CHECKPOINT_PAUSE,
             tag=name,
             progress=_Lines(self.recipe.epochs, on_update),
@@ -115,10 +117,7 @@ class Trainer:
 
     def forget(self, name: str) -> None:
         """Deletes a checkpoint."""
-        self._checkpoint(name).unlink(missing_ok=True)
-
-    def _checkpoint(self, name: str) -> Path:
-        return self.folder / "models" / f"{name}.ckpt"
+        self.folder.checkpoint(name).unlink(missing_ok=True)
 
 
 class _Lines(Silent):

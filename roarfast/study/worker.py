@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._files import is_disk_full
+from roarfast.study.config import StudyConfig
 from roarfast.study.lock import hold_as_worker
 
 _PR_SET_PDEATHSIG = 1
 
 
-def make_pipeline(settings: dict[str, Any]) -> Any:
-    """The pipeline that runs tasks, for the settings of a worker."""
-    from roarfast.study.config import StudyConfig
-    from roarfast.study.tasks import Pipeline
+def make_work(settings: dict[str, Any]) -> Any:
+    """The state of a worker, for its settings."""
+    from roarfast.study.work import Work  # torch: the lock comes first
 
-    return Pipeline(
+    return Work(
         StudyConfig.model_validate(settings["config"]),
         Path(settings["folder"]),
         device=settings["device"],
@@ -38,19 +38,21 @@ def make_pipeline(settings: dict[str, Any]) -> Any:
 
 
 def execute(
-    pipeline: Any, task: dict[str, Any], on_update: Callable[[str], None], start_seconds: float = 0.0
+    work: Any, task: dict[str, Any], on_update: Callable[[str], None], start_seconds: float = 0.0
 ) -> dict[str, Any]:
     """Runs a task; returns the event that ends it. Errors of the task become events, Ctrl-C goes through.
 
     Args:
-        pipeline: What runs it.
+        work: The state of the worker.
         task: The task.
         on_update: Takes a line of progress.
         start_seconds: What it took to get here from nothing, if this is the first task: a stage of its own.
     """
     begun = time.perf_counter()
     try:
-        outcome = pipeline.run(task, on_update)
+        from roarfast.study.tasks import run_task
+
+        outcome = run_task(work, task, on_update)
     except Exception as error:
         if is_disk_full(error):
             return {"event": "fatal", "text": "disk full"}
@@ -78,7 +80,7 @@ def main(parent: int) -> None:
 
     settings = json.loads(sys.stdin.readline())
     hold_as_worker(Path(settings["folder"]))
-    pipeline = None
+    work = None
     start_seconds = time.process_time()  # the interpreter and the imports so far
     last_update = 0.0
 
@@ -90,15 +92,15 @@ def main(parent: int) -> None:
 
     for line in sys.stdin:
         task = json.loads(line)
-        if pipeline is None:
+        if work is None:
             begun = time.perf_counter()
             try:
-                pipeline = make_pipeline(settings)
+                work = make_work(settings)
             except Exception:
                 emit({"event": "failed", "text": traceback.format_exc()})
                 continue
             start_seconds += time.perf_counter() - begun
-        emit(execute(pipeline, task, on_update, start_seconds))
+        emit(execute(work, task, on_update, start_seconds))
         start_seconds = 0.0
 
 

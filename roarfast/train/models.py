@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from roarfast._objects import is_reference, load_object
 from roarfast._torchvision import import_torchvision
 from roarfast.train.batch_norm import use_ghost_batch_norm
 
@@ -256,23 +256,22 @@ def _resolve(name_or_factory: str | ModelFactory) -> ModelFactory:
         return name_or_factory
     if name_or_factory in MODELS:
         return MODELS[name_or_factory]
-    module_name, _, function = name_or_factory.partition(":")
-    if not function:
+    if not is_reference(name_or_factory):
         raise ValueError(
             f"model must be one of {', '.join(MODELS)} or 'package.module:function', got {name_or_factory!r}"
         )
     try:
-        found = getattr(importlib.import_module(module_name), function)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"model {name_or_factory!r}: {error}") from error
+        found = load_object(name_or_factory)
+    except ValueError as error:
+        raise ValueError(f"model {error}") from error
     if not callable(found):
-        raise ValueError(f"model {name_or_factory!r}: {function} is not callable")
-    return found
+        raise ValueError(f"model {name_or_factory!r} is not callable")
+    return found  # type: ignore[no-any-return]
 
 
 def _accepts(factory: ModelFactory, name: str) -> bool:
-    parameters = inspect.signature(factory).parameters
-    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    # By name only: torchvision's factories hand **kwargs on to networks that know no `in_channels`.
+    return name in inspect.signature(factory).parameters
 
 
 @contextlib.contextmanager

@@ -274,12 +274,12 @@ def test_a_study_refuses_data_it_would_misread(own: Path) -> None:
 
 
 def test_a_study_reads_every_documented_form_alike(own: Path) -> None:
-    from roarfast.study import pipeline
+    from roarfast.study import images
     from roarfast.study.config import load_config
 
     hashes = set()
     for data in ('path = "split.npz"', 'train = "split.npz"\ntest = "split.npz"', 'path = "nchw.npz"\nlayout = "NCHW"'):
-        hashes.add(tuple(part.data_hash for part in pipeline.load_data(load_config(write_study(own, data)).data)))
+        hashes.add(tuple(part.data_hash for part in images.load_data(load_config(write_study(own, data)).data)))
     assert len(hashes) == 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roarfast.study.cells import Identity
+from roarfast.study.identity import Identity
 
 IDENTITY = Identity(
     data={"train": "a", "test": "b"}, model={"name": "convnet"}, recipe={"epochs": 2}, explain={"options": {"ig_steps": 2}},

@@ -10,9 +10,9 @@ from helpers.study_helpers import TINY
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from roarfast.study.cells import grid_cells
 from roarfast.study.config import load_config, parse_config
 from roarfast.study.errors import ConfigError
+from roarfast.study.grid import grid_cells
 from roarfast.study.presets import PRESETS
 
 

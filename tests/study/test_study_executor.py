@@ -12,10 +12,10 @@ from helpers.study_identity import IDENTITY
 
 pytest.importorskip("torch")
 
-from roarfast.study.cells import grid_cells
 from roarfast.study.config import parse_config
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.executor import ATTEMPTS, Executor
+from roarfast.study.grid import grid_cells
 from roarfast.study.plan import Task, build_plan
 from roarfast.study.pool import Event
 from roarfast.study.progress import Silent

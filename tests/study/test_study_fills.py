@@ -13,11 +13,10 @@ pytest.importorskip("pydantic")
 
 import roarfast as rf
 from roarfast.study.config import ConfigError, parse_config
-from roarfast.study.identity import derive_seed
-from roarfast.study.protocols import fill_images, fill_split, fill_value
+from roarfast.study.keys import derive_seed
 from roarfast.study.results import load
 from roarfast.study.study import Study
-from roarfast.study.tasks import Clock, Pipeline
+from roarfast.study.work import Clock, Work, fill_images, fill_split, fill_value
 
 BY_IMAGE = {"image_mean": "image_mean", "blur": "blur", "noise": "noise"}
 
@@ -26,13 +25,13 @@ def with_fill(fill: str) -> str:
     return TINY.replace("[[grid]]", f"[removal]\nfill = {fill}\n[[grid]]")
 
 
-def pipeline(tmp_path: Path, fill: str) -> Pipeline:
-    return Pipeline(parse_config(with_fill(fill)), tmp_path, "cpu", 1)
+def pipeline(tmp_path: Path, fill: str) -> Work:
+    return Work(parse_config(with_fill(fill)), tmp_path, "cpu", 1)
 
 
 @pytest.mark.parametrize("fill", BY_IMAGE)
 def test_fills_by_image_are_those_of_the_op(tmp_path: Path, fill: str, monkeypatch) -> None:
-    monkeypatch.setattr("roarfast.study.protocols._FILL_CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
+    monkeypatch.setattr("roarfast.study.work._FILL_CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
     p = pipeline(tmp_path, f'"{fill}"')
     assert fill_value(p) is None
     clock = Clock()

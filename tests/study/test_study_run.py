@@ -22,7 +22,7 @@ pytest.importorskip("pydantic")
 from typer.testing import CliRunner
 
 from roarfast.commands import app
-from roarfast.study import Study, pipeline, tasks
+from roarfast.study import Study, images, tasks
 from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
 from roarfast.study.merge import merge
@@ -148,14 +148,14 @@ def _alive(pid: int) -> bool:
 
 def test_a_failing_cell_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, out = write_tiny(tmp_path, estimators='["rand"]', protocols='["roar"]'), tmp_path / "run"
-    original = tasks.Pipeline._cell
+    original = tasks._KINDS["cell"]
 
     def broken(self: Any, key: str, spec: dict[str, Any], *rest: Any) -> Any:
         if spec["cell"]["drop"] == 0.3:
             raise RuntimeError("the loss became NaN")
         return original(self, key, spec, *rest)
 
-    monkeypatch.setattr(tasks.Pipeline, "_cell", broken)
+    monkeypatch.setitem(tasks._KINDS, "cell", broken)
     result = command("run", config, "--out", out, "--workers", 1)
     assert result.exit_code == 1
     assert "the loss became NaN" in result.output
@@ -173,10 +173,10 @@ def test_a_full_disk_stops_with_a_clear_message(tmp_path: Path, monkeypatch: pyt
     def full(*arguments: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tasks.Pipeline, "_codes", full)
+    monkeypatch.setitem(tasks._KINDS, "codes", full)
     result = command("run", config, "--out", out, "--workers", 1)
     assert result.exit_code == 2 and "free some space and give the same command again" in result.output
-    monkeypatch.setattr(pipeline, "bytes_needed", lambda *arguments: 1 << 60)
+    monkeypatch.setattr("roarfast.study.study.bytes_needed", lambda *arguments: 1 << 60)
     result = command("run", config, "--out", out, "--workers", 1)
     assert result.exit_code == 2 and "GB free" in result.output
 
@@ -209,25 +209,25 @@ def test_unreadable_data_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_classes_can_be_chosen() -> None:
     text = TINY.replace('name = "shapes"', 'name = "shapes"\nclasses = ["ring", "disk"]')
-    train, test = pipeline.load_data(parse_config(text).data)
+    train, test = images.load_data(parse_config(text).data)
     assert train.class_names == test.class_names == ("ring", "disk") and (len(train), len(test)) == (60, 40)
     assert set(train.labels.tolist()) == {0, 1}
     with pytest.raises(StudyError, match=r"no class 'rng'; did you mean 'ring'\?"):
-        pipeline.load_data(parse_config(text.replace('"ring"', '"rng"')).data)
+        images.load_data(parse_config(text.replace('"ring"', '"rng"')).data)
 
 
 def test_workers_read_the_generated_images_their_parent_made(tmp_path: Path) -> None:
     data = parse_config(TINY.replace('name = "shapes"', 'name = "shapes"\nclasses = ["ring", "disk"]')).data
-    pipeline.share_data(tmp_path, data)
+    images.share_data(tmp_path, data)
     (file,) = (tmp_path / ".shared").iterdir()
-    for part, shared in zip(pipeline.load_data(data), pipeline.shared_data(tmp_path, data)):
+    for part, shared in zip(images.load_data(data), images.shared_data(tmp_path, data)):
         assert shared.data_hash == part.data_hash and shared.class_names == part.class_names
         assert (shared.name, shared.split) == (part.name, part.split)
     other = data.model_copy(update={"seed": 5})
-    assert pipeline.shared_data(tmp_path, other)[0].data_hash != pipeline.load_data(data)[0].data_hash
-    pipeline.forget_shared_data(tmp_path)
+    assert images.shared_data(tmp_path, other)[0].data_hash != images.load_data(data)[0].data_hash
+    images.forget_shared_data(tmp_path)
     assert not file.parent.exists()
-    assert pipeline.shared_data(tmp_path, data)[0].data_hash == pipeline.load_data(data)[0].data_hash
+    assert images.shared_data(tmp_path, data)[0].data_hash == images.load_data(data)[0].data_hash
 
 
 def test_shards_merge_to_the_whole(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("pydantic")
 
-from roarfast.study.cells import Cell
 from roarfast.study.errors import FolderInUse, OutOfSpace, StudyError
+from roarfast.study.grid import Cell
 from roarfast.study.lock import folder_lock
 from roarfast.study.progress import Eta, duration
 from roarfast.study.results import load
@@ -88,7 +88,7 @@ def test_a_transaction_happens_or_not(store: Store, tmp_path: Path) -> None:
 def test_kill_while_writing_leaves_a_readable_store(tmp_path: Path) -> None:
     script = f"""
 from roarfast.study.store import Store
-from roarfast.study.cells import Cell
+from roarfast.study.grid import Cell
 store = Store.create({str(tmp_path)!r})
 store.register([(f"key{{i}}", Cell("roar", "grad", "plain", "morf", 0.1, i)) for i in range(100000)], "x")
 print("go", flush=True)

@@ -1,28 +1,20 @@
-"""Cells of a study, and the keys that say when two results are the same result."""
+"""The grid of a study: its cells, parts of it (`--only`), and shards."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from roarfast.study import validate
 from roarfast.study.config import BASELINES, StudyConfig
 from roarfast.study.errors import StudyError, nearest
-from roarfast.study.identity import digest
-from roarfast.study.results import NO_ESTIMATOR
-
-RESULT_VERSION = 1
-"""Raised when a change of the code changes results, so that old results are not taken for new ones."""
-
-RETRAINING = ("roar", "kar", "road-retrain", "mask-only")
-"""Protocols that train a model per cell."""
-USING_BASE = ("road", "no-retrain")
-"""Protocols that test the base model."""
-IMPUTING = ("road", "road-retrain")
+from roarfast.study.protocol import find
+from roarfast.study.records import NO_ESTIMATOR
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the grid; see `roarfast.study.results.Record` for the meaning of the fields."""
+    """One cell of the grid; see `roarfast.study.records.Record` for the meaning of the fields."""
 
     protocol: str
     estimator: str
@@ -40,76 +32,6 @@ class Cell:
         order = " lerf" if self.order == "lerf" else ""
         null = f" masks of {self.null}" if self.null != "own" else ""
         return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}{null}"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Everything outside a cell that defines its result.
-
-    Attributes:
-        data: Fingerprint of the images and labels, and their number.
-        model: Name, options and hash of the initial weights file.
-        recipe: All fields of the resolved recipe.
-        explain: All options of the estimators.
-        removal: Rule, fill and imputation.
-        seed: Of the study.
-        numerics: What decides the last bits: kind of device and threads per worker.
-    """
-
-    data: dict[str, Any]
-    model: dict[str, Any]
-    recipe: dict[str, Any]
-    explain: dict[str, Any]
-    removal: dict[str, Any]
-    seed: int
-    numerics: dict[str, Any]
-
-    def base(self, trial: int) -> dict[str, Any]:
-        """What defines the base model of a trial."""
-        return {
-            "version": RESULT_VERSION,
-            "data": self.data,
-            "model": self.model,
-            "recipe": self.recipe,
-            "seed": self.seed,
-            "trial": trial,
-            "numerics": self.numerics,
-        }
-
-    def maps(self, estimator: str, trial: int) -> dict[str, Any]:
-        """What defines the maps of an estimator; baselines depend on neither model nor images."""
-        if estimator in BASELINES:
-            return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
-        return {"base": self.base(trial), "explain": self.explain, "of": estimator}
-
-    def codes(self, estimator: str, postprocess: str, trial: int) -> dict[str, Any]:
-        """What defines which pixels go."""
-        return {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
-
-    def cell(self, cell: Cell) -> dict[str, Any]:
-        """What defines the result of a cell, as a JSON value."""
-        base = {"protocol": cell.protocol} | self.base(cell.trial)
-        if cell.protocol == "base":
-            return base
-        fill = {"fill": self.removal["fill"]}
-        if cell.protocol in IMPUTING:
-            fill = {"noise": self.removal["noise"], "tolerance": self.removal["tolerance"]}
-        if cell.protocol == "mask-only":
-            fill = {}
-        return (
-            base
-            | {
-                "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
-                "order": cell.order,
-                "drop": cell.drop,
-            }
-            | fill
-            | ({"null": cell.null} if cell.null != "own" else {})
-        )
-
-    def key(self, cell: Cell) -> str:
-        """The key of a cell in the store."""
-        return digest(self.cell(cell))
 
 
 def grid_cells(config: StudyConfig) -> list[Cell]:
@@ -168,7 +90,7 @@ def shard_cells(cells: list[Cell], index: int, count: int) -> list[Cell]:
         if cell.protocol != "base":
             groups.setdefault((cell.trial, cell.estimator, cell.postprocess), []).append(cell)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
-    weights = [sum(10 if c.protocol in RETRAINING else 1 for c in members) for _, members in ordered]
+    weights = [sum(10 if find(c.protocol).trains else 1 for c in members) for _, members in ordered]
     total, before, mine = sum(weights), 0, []
     for (_, members), weight in zip(ordered, weights):
         if min(int((before + weight / 2) * count / total), count - 1) == index - 1:
@@ -198,13 +120,11 @@ def _shown(value: Any) -> str:
 
 
 def _normal(name: str, value: str) -> str:
-    from roarfast.study import grammar
-
     try:
         if name == "estimator":
-            return grammar.canonical_estimator(value)
+            return validate.canonical_estimator(value)
         if name == "postprocess":
-            return grammar.canonical_postprocess(value)
+            return validate.canonical_postprocess(value)
         return f"{float(value):g}" if name == "drop" else value
     except ValueError as error:
         raise StudyError(f"--only: {name}={value}: {error}") from None

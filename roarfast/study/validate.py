@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -42,14 +43,12 @@ def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
     if not isinstance(section, dict):
         return []
-    from roarfast.study import pipeline
-
     recipe = section.get("recipe", "quick")
-    known = pipeline.recipe_names()
+    known = recipe_names()
     if not isinstance(recipe, str) or recipe not in known:
         return [("train.recipe", f"there is no recipe {recipe!r}{nearest(str(recipe), known)}")]
     overrides = {name: value for name, value in section.items() if name != "recipe"}
-    fields = pipeline.recipe_fields()
+    fields = recipe_fields()
     problems = [
         (f"train.{name}", f"there is no such key{nearest(name, ['recipe', *fields])}")
         for name in overrides
@@ -57,7 +56,7 @@ def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     ]
     if not problems:
         try:
-            pipeline.resolve_recipe(recipe, model if isinstance(model, str) else None, overrides)
+            resolve_recipe(recipe, model if isinstance(model, str) else None, overrides)
         except (ValueError, TypeError) as error:
             problems.append((_blamed("train", overrides, str(error)), str(error)))
     return problems
@@ -65,12 +64,10 @@ def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
 
 def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
     """(path, message) for unknown models, data sets and explain options."""
-    from roarfast.study import pipeline
-
     problems = []
     model, data, explain = (raw.get(name) for name in ("model", "data", "explain"))
     if isinstance(model, dict) and isinstance(name := model.get("name", "convnet"), str):
-        known = pipeline.model_names()
+        known = model_names()
         if ":" not in name and name not in known:
             problems.append(
                 ("model.name", f"there is no model {name!r}{nearest(name, known)} (or 'package.module:function')")
@@ -80,7 +77,7 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
         and isinstance(name := data.get("name"), str)
         and not (data.get("train") or data.get("path"))
     ):
-        known = pipeline.dataset_names()
+        known = dataset_names()
         if name not in known:
             hint = nearest(name, known)
             problems.append(
@@ -88,10 +85,71 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
             )
     if isinstance(explain, dict):
         options = explain.get("options", {})
-        problems += pipeline.explain_problems(explain, options if isinstance(options, dict) else {})
+        problems += explain_problems(explain, options if isinstance(options, dict) else {})
     return problems
 
 
 def _blamed(section: str, values: dict[str, Any], message: str) -> str:
     named = [name for name in values if re.search(rf"\b{re.escape(name)}\b", message)]
     return f"{section}.{named[0]}" if named else section
+
+
+def dataset_names() -> list[str]:
+    """Data sets that are known by name."""
+    from roarfast.data.load import NAMES
+
+    return list(NAMES)
+
+
+def model_names() -> list[str]:
+    """Models that are known by name."""
+    from roarfast.train.models import MODELS
+
+    return list(MODELS)
+
+
+def recipe_names() -> list[str]:
+    """Recipes that are known by name."""
+    from roarfast.train.recipe import PRESETS
+
+    return ["quick", *PRESETS]
+
+
+def recipe_fields() -> list[str]:
+    """Fields of a recipe, all of which `[train]` may override."""
+    from roarfast.train.recipe import Recipe
+
+    return [field.name for field in dataclasses.fields(Recipe)]
+
+
+def resolve_recipe(name: str, model: str | None, overrides: dict[str, Any]) -> Any:
+    """A recipe with fields replaced; raises ValueError or TypeError for a bad value."""
+    from roarfast.train.recipe import get_recipe
+
+    return get_recipe(name, model, **overrides)
+
+
+def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[tuple[str, str]]:
+    """(path, message) for everything wrong with `[explain]` that needs the explain package to know."""
+    from roarfast.explain import Aggregation, Options
+
+    fields = [field.name for field in dataclasses.fields(Options)]
+    problems = [
+        (f"explain.options.{name}", f"there is no such option{nearest(name, fields)}")
+        for name in options
+        if name not in fields
+    ]
+    if not problems:
+        try:
+            Options(**options)
+        except (ValueError, TypeError) as error:
+            named = [name for name in options if name in str(error)]
+            problems.append((f"explain.options.{named[0]}" if named else "explain.options", str(error)))
+    if isinstance(aggregate := section.get("aggregate"), str):
+        try:
+            Aggregation.parse(aggregate)
+            if Aggregation.parse(aggregate).reduce == "none":
+                raise ValueError("aggregation 'none' keeps the channels apart: a study removes whole pixels")
+        except ValueError as error:
+            problems.append(("explain.aggregate", str(error)))
+    return problems

@@ -1,0 +1,38 @@
+"""`package.module:object`: how configs name what somebody else wrote."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def is_reference(text: str) -> bool:
+    """Whether a name is `package.module:object` rather than one of ours."""
+    return ":" in text
+
+
+def load_object(text: str) -> Any:
+    """The object that `"package.module:object"` names.
+
+    Raises:
+        ValueError: If the module cannot be imported or has no such object; the message says which.
+
+    Example:
+        >>> load_object("math:pi")
+        3.141592653589793
+    """
+    module_name, _, path = text.partition(":")
+    if not module_name or not path:
+        raise ValueError(f"{text!r} is not of the form 'package.module:object'")
+    try:
+        if module_name.split(".")[0] == "torchvision":
+            from roarfast._torchvision import import_torchvision  # imports torch
+
+            found: Any = import_torchvision(module_name.partition(".")[2])
+        else:
+            found = importlib.import_module(module_name)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{text!r}: {error}") from error
+    return found

@@ -1,0 +1,125 @@
+"""The images of a study: read, checked, cut to some classes, and left for the workers where they are generated."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roarfast._files import write_atomic
+from roarfast.data import DataError, Dataset, load
+from roarfast.data.checks import split_warnings
+from roarfast.data.npz import has_splits
+from roarfast.study.config import DataConfig
+from roarfast.study.errors import StudyError, nearest
+from roarfast.study.keys import digest
+
+
+@functools.lru_cache(maxsize=2)
+def load_data(data: DataConfig) -> tuple[Any, Any]:
+    """(train, test) of a config; errors say what to do."""
+    splits = []
+    for split, size in (("train", data.train_size), ("test", data.test_size)):
+        source: str | Path = data.name
+        if data.has_files:
+            source = Path(data.root or ".") / (data.path or getattr(data, split))
+        arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
+        if data.name == "shapes" and data.classes and size:
+            arguments["n"] = -(-size // (10 * len(data.classes))) * 100  # every 100 images have 10 of each class
+        if data.layout is not None:
+            arguments["layout"] = data.layout
+        if not data.has_files:
+            arguments |= {"root": data.root, "download": data.download}
+        which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"
+        try:
+            part = load(source, which, **arguments)
+        except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
+            raise StudyError(f"cannot read the {split} images: {error}") from None
+        splits.append(_only_classes(part, data.classes, size) if data.classes else part)
+    train, test = splits
+    if train.image_shape != test.image_shape:
+        raise StudyError(
+            f"train images are {train.image_shape}, test images {test.image_shape}: they must have one size"
+        )
+    if train.class_names != test.class_names:
+        raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
+    return train, test
+
+
+def share_data(folder: Path, data: DataConfig) -> None:
+    """Leaves a generated data set in the run folder: its workers would take seconds each to make it again."""
+    if data.name != "shapes":
+        return
+    path = _shared_data(folder, data)
+    arrays: dict[str, Any] = {}
+    for part in load_data(data):
+        arrays |= {f"{part.split}_images": part.images, f"{part.split}_labels": part.labels}
+    buffer = io.BytesIO()
+    np.savez(buffer, class_names=np.array(part.class_names), **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, buffer.getvalue())
+
+
+def shared_data(folder: Path, data: DataConfig) -> tuple[Any, Any]:
+    """What `share_data` left, or else the same from its source."""
+    path = _shared_data(folder, data)
+    if not path.is_file():
+        return load_data(data)
+    with np.load(path, allow_pickle=False) as arrays:
+        names = tuple(str(name) for name in arrays["class_names"])
+        train, test = (
+            Dataset(arrays[f"{split}_images"], arrays[f"{split}_labels"], names, name=data.name, split=split)
+            for split in ("train", "test")
+        )
+    return train, test
+
+
+def forget_shared_data(folder: Path) -> None:
+    """Deletes what `share_data` left, now or in a run that was killed; nothing else."""
+    shared = folder / _SHARED
+    if shared.is_symlink() or not shared.is_dir():
+        return
+    for file in shared.iterdir():
+        if _SHARED_FILE.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody put a file of theirs into it: it stays
+        shared.rmdir()
+
+
+_SHARED = ".shared"
+_SHARED_FILE = re.compile(r"[0-9a-f]{16,64}\.npz|\.[0-9a-f]{16,64}\.npz\.\d+\.tmp")
+
+
+def _shared_data(folder: Path, data: DataConfig) -> Path:
+    return folder / _SHARED / f"{digest(data.model_dump(mode='json'))}.npz"
+
+
+def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:
+    """The first `size` images of some classes, which are numbered in the order given."""
+    for name in classes:
+        if name not in data.class_names:
+            raise StudyError(f"data.classes: there is no class {name!r}{nearest(name, data.class_names)}")
+    numbers = [data.class_names.index(name) for name in classes]
+    chosen = data.subset(np.flatnonzero(np.isin(data.labels, numbers))[:size])
+    table = np.full(data.num_classes, -1)
+    table[numbers] = np.arange(len(numbers))
+    return dataclasses.replace(chosen, labels=table[chosen.labels], class_names=classes)
+
+
+def _has_splits(source: Path) -> bool:
+    return source.is_dir() or (source.suffix == ".npz" and has_splits(source))
+
+
+@functools.lru_cache(maxsize=2)
+def data_warnings(data: DataConfig) -> tuple[str, ...]:
+    """What makes the images of a config doubtful, for the start of a run and the report."""
+    found = split_warnings(*load_data(data))
+    if data.train is not None and data.train == data.test and not _has_splits(Path(data.root or ".") / data.train):
+        raise StudyError(f"data.train and data.test are the same file, {data.train}: {found[0]}")
+    return tuple(found)

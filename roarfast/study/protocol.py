@@ -1,0 +1,144 @@
+"""The protocols of studies, one record each: what is removed from which images, and which model meets what is left.
+
+Config, keys, plan, ETA, estimate, executor and report read these fields. A protocol of one's own is a `Protocol` named in
+the config as `"package.module:object"`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from roarfast._objects import is_reference, load_object
+from roarfast.study.errors import nearest
+
+Run = Callable[[Any], dict[str, Any]]
+"""Takes a `roarfast.study.cell_work.CellWork`, returns scores by name; with `unit="curve"`, rate → scores by name."""
+
+_NO_RETRAIN = (
+    "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
+    "was trained on, and scattered filled pixels disturb it more than one filled region of the same size. This can even "
+    "reverse the effect of smoothing: a drop of accuracy here mixes what the pixels meant with how odd the image looks."
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One protocol.
+
+    Attributes:
+        name: As in configs.
+        title: As in the report.
+        run: What a worker does for a cell, or where that is (`"package.module:function"`, imported by workers only).
+        trains: Whether a model is trained per cell: then the train images are modified too.
+        imputes: Whether removed pixels are imputed from their neighbours.
+        keeps: Whether the drop rate says what is kept (KAR).
+        removal: Keys of `[removal]` that its results depend on.
+        orders: The orders it runs in unless the config says otherwise.
+        allowed_orders: The orders that make sense.
+        cost: Of a cell relative to one training, until one has been timed.
+        shown: `"panel"` of the report, or `"leakage"`: accuracy of the masks alone.
+        note: What to know before reading its results.
+        unit: What one task computes: a `"cell"`, or a `"curve"`, all rates of (estimator, post-processing, order, trial).
+        version: Raised when its results change.
+    """
+
+    name: str
+    title: str
+    run: Run | str
+    trains: bool
+    imputes: bool = False
+    keeps: bool = False
+    removal: tuple[str, ...] = ("fill",)
+    orders: tuple[str, ...] = ("morf",)
+    allowed_orders: tuple[str, ...] = ("morf", "lerf")
+    cost: float = 1.0
+    shown: Literal["panel", "leakage"] = "panel"
+    note: str = ""
+    unit: Literal["cell", "curve"] = "cell"
+    version: int = 1
+
+    def better(self, order: str) -> Literal["higher", "lower"]:
+        """Removing what matters should hurt; keeping what matters or removing the rest should not."""
+        return "higher" if self.keeps != (order == "lerf") else "lower"
+
+    def why_better(self, order: str) -> str:
+        """The reason for `better`."""
+        if self.keeps:
+            return (
+                "keeping what does not matter should not help"
+                if order == "lerf"
+                else "keeping what matters should preserve accuracy"
+            )
+        return (
+            "removing what does not matter should not hurt" if order == "lerf" else "removing what matters should hurt"
+        )
+
+    def removed(self, drop: float) -> float:
+        """The fraction of pixels that goes at a rate."""
+        return 1 - drop if self.keeps else drop
+
+    @property
+    def rate_name(self) -> str:
+        """What its drop rate counts."""
+        return "fraction of pixels kept" if self.keeps else "fraction of pixels removed"
+
+    def work(self) -> Run:
+        """The function behind `run`."""
+        return load_object(self.run) if isinstance(self.run, str) else self.run  # type: ignore[no-any-return]
+
+
+_CELLS = "roarfast.study.cell_work:"
+PROTOCOLS: dict[str, Protocol] = {
+    p.name: p
+    for p in (
+        Protocol("roar", "ROAR", _CELLS + "retrain", trains=True),
+        Protocol("kar", "KAR", _CELLS + "retrain", trains=True, keeps=True, allowed_orders=("morf",)),
+        Protocol(
+            "road", "ROAD", _CELLS + "test_base", trains=False, imputes=True, removal=("noise", "tolerance"),
+            orders=("morf", "lerf"), cost=0.05,
+        ),
+        Protocol(
+            "road-retrain", "ROAD with retraining", _CELLS + "retrain", trains=True, imputes=True,
+            removal=("noise", "tolerance"), cost=1.3,
+        ),
+        Protocol(
+            "no-retrain", "No retraining, constant fill (comparison only)", _CELLS + "test_base", trains=False, cost=0.05,
+            note=_NO_RETRAIN,
+        ),
+        Protocol("mask-only", "Masks alone", _CELLS + "train_on_masks", trains=True, removal=(), shown="leakage"),
+    )
+}  # fmt: skip
+"""Name → record, in the order of the report."""
+
+
+@functools.cache
+def find(name: str) -> Protocol:
+    """The protocol of a name in a config.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name in PROTOCOLS:
+        return PROTOCOLS[name]
+    if not is_reference(name):
+        raise ValueError(f"there is no protocol {name!r}{nearest(name, PROTOCOLS)} (or 'package.module:object')")
+    found = load_object(name)
+    if not isinstance(found, Protocol):
+        raise ValueError(f"{name!r} is no roarfast.study.protocol.Protocol, but {type(found).__name__}")
+    return found
+
+
+def describe(name: str) -> Protocol:
+    """The protocol of stored results: one that cannot be found here any more is shown by its name."""
+    try:
+        return find(name)
+    except ValueError:
+        return Protocol(name, name, "", trains=False)
+
+
+def position(name: str) -> int:
+    """Where a protocol stands in the report."""
+    return list(PROTOCOLS).index(name) if name in PROTOCOLS else len(PROTOCOLS)
