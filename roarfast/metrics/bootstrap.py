@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from roarfast.metrics import resampling
 
-_CHUNK = 1 << 24  # random numbers drawn at once
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Estimate:
 
 
 def resample(n: int, count: int = 1000, seed: int = 0) -> Floats:
-    """How often each of n images is in each of `count` resamples, divided by n: float64 `[count, n]`; rows sum to 1.
+    """The share of each of n images in each of `count` resamples: float64 `[count, n]`; rows sum to 1.
 
     Example:
         >>> w = resample(5, count=3)
@@ -44,14 +43,7 @@ def resample(n: int, count: int = 1000, seed: int = 0) -> Floats:
     """
     if n < 1 or count < 1:
         raise ValueError(f"n and count must be at least 1, got {n} and {count}")
-    rng = np.random.default_rng(seed)
-    weights = np.empty((count, n))
-    step = max(1, _CHUNK // n)
-    for start in range(0, count, step):
-        rows = min(step, count - start)
-        drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
-        weights[start : start + rows] = np.bincount(drawn.reshape(-1), minlength=rows * n).reshape(rows, n)
-    return np.asarray(weights / n)
+    return np.concatenate(list(resampling.resamples(n, count, seed))) / n
 
 
 def interval(value: float, draws: Floats, level: float = 0.95) -> Estimate:
@@ -61,8 +53,8 @@ def interval(value: float, draws: Floats, level: float = 0.95) -> Estimate:
     finite = draws[~np.isnan(draws)]
     if finite.size < 2 or math.isnan(value):
         return Estimate(value)
-    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value, float(low), float(high), float(finite.std(ddof=1)))
+    low, high = resampling.interval(finite, level)
+    return Estimate(value, low, high, float(finite.std(ddof=1)))
 
 
 def mean_interval(values: Floats, weights: Floats, level: float = 0.95) -> Estimate:
@@ -99,14 +91,3 @@ def trial_interval(values: Floats, level: float = 0.95) -> Estimate:
     error = float(values.std(ddof=1)) / math.sqrt(n)
     half = float(stdtrit(n - 1, 0.5 + level / 2)) * error
     return Estimate(float(values.mean()), float(values.mean()) - half, float(values.mean()) + half, error)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values; NaN (a test that could not be made) stays NaN and does not count in the family."""
-    adjusted = [math.nan] * len(p)
-    order = sorted((i for i, value in enumerate(p) if not math.isnan(value)), key=lambda i: p[i])
-    highest = 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, p[i] * (len(order) - rank))
-        adjusted[i] = min(1.0, highest)
-    return adjusted

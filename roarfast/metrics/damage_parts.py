@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.metrics.bootstrap import Estimate, above_zero, holm, mean_interval, resample, trial_interval
+from roarfast.metrics.bootstrap import Estimate, above_zero, mean_interval, resample, trial_interval
+from roarfast.metrics.resampling import holm
 
 Floats = npt.NDArray[np.float64]
 
@@ -243,7 +244,7 @@ def summarise(
         raise ValueError(f"parts need at least two images, got {images}")
     weights = resample(images, resamples, seed)
     p = {name: above_zero(s.part("model").mean(0)) for name, s in splits.items()}
-    adjusted = dict(zip(p, holm(list(p.values()))))
+    adjusted = dict(zip(p, map(float, holm(np.array(list(p.values()))))))
     rows = {}
     for name, s in splits.items():
         estimates = {part: mean_interval(s.part(part).mean(0), weights, level) for part in ("damage", *PARTS)}

@@ -3,7 +3,7 @@
 One file per group; importing it registers its checks. To add a claim, decorate a function with `check`.
 """
 
-from roarfast.validate import flipping, theorems, votes  # noqa: F401  (registers their checks)
+from roarfast.validate import flipping, localisation, soundness, theorems, votes  # noqa: F401  (registers their checks)
 from roarfast.validate.check import CHECKS, Check, Outcome, Result, UnknownCheck, check, run, select
 
 __all__ = ["CHECKS", "Check", "Outcome", "Result", "UnknownCheck", "check", "run", "select"]

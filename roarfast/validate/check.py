@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -125,12 +126,25 @@ def select(only: Iterable[str] | None = None) -> list[Check]:
     return [c for c in CHECKS.values() if c.name in wanted or c.group in wanted]
 
 
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Matrices here are small: on a busy machine the threads of a BLAS mostly wait for each other."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
 def run(checks: Iterable[Check]) -> Iterable[Result]:
     """Runs checks one after the other; an exception is an outcome that fails, so that the others still run."""
     for one in checks:
         began = time.perf_counter()
         try:
-            outcome = one.run()
+            with _one_thread():
+                outcome = one.run()
         except Exception as error:  # a broken check must not hide the others
             outcome = Outcome(f"{type(error).__name__}: {error}", "fails")
         yield Result(one, outcome, time.perf_counter() - began)

@@ -212,10 +212,3 @@ def test_resamples_are_multinomial():
     np.testing.assert_allclose(w.sum(1), 1)
     assert w.mean() == pytest.approx(1 / 50)
     assert (w * 50).var() == pytest.approx(1 - 1 / 50, rel=0.05)
-
-
-def test_holm_is_that_of_the_report():
-    from roarfast.report.stats import holm
-
-    p = [0.01, float("nan"), 0.04, 0.03, 0.03]
-    np.testing.assert_allclose(bootstrap.holm(p), holm(p))
