@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.backends import BACKENDS, Backend, torch
 from helpers.ptx import ptx_sample, write_coverage
+from hypothesis import settings
 
 import roarfast as rf
 from roarfast import _backend
@@ -32,6 +33,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     path = session.config.getoption("--ptx-coverage")
     if path is not None:
         write_coverage(path)
+
+
+# No test is timed: a busy machine is not a bug.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(params=BACKENDS)
