@@ -206,5 +206,8 @@ PEER = Peer(
     ("0.6.0", "0.5.3"),
     _load,
     _targets,
-    {"noisy_linear_imputation": ("d9dff846a6e7bb8d",), "ROAD": ("fe2ba300817ab125",)},
+    {
+        "noisy_linear_imputation": ("d9dff846a6e7bb8d", "6a5285ca34573013"),
+        "ROAD": ("fe2ba300817ab125", "7e0ef9992c73011a"),
+    },
 )
