@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.backends import BACKENDS, Backend, torch
-from helpers.ptx import ptx_sample, write_coverage
+from helpers.ptx import ptx_left_out, ptx_missing, write_coverage
 from hypothesis import settings
 
 import roarfast as rf
@@ -22,11 +22,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ptx-coverage", type=Path, help="a folder for files with the PTX instructions that ran")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if ptx_missing():
+        terminalreporter.write_line(f"no tests on the ptx backend: {ptx_missing()}")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--ptx") == "sample":
-        left_out = ptx_sample(items)
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=list(left_out))
+    left_out = ptx_left_out(items, everything=config.getoption("--ptx") == "all")
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -43,9 +47,9 @@ settings.load_profile("untimed")
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Backend:
     name = request.param
-    if name in ("simt", "ptx"):
+    if name == "simt":
         try:
-            _backend.simt() if name == "simt" else _backend.ptx()
+            _backend.simt()
         except _backend.BackendError as error:
             pytest.skip(str(error))
     if name == "cuda" and (torch is None or not torch.cuda.is_available() or not _backend.cuda_is_built()):

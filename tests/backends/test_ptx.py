@@ -120,11 +120,12 @@ def test_a_removed_barrier_is_noticed_and_comes_back(ptx: ModuleType, rng) -> No
 
 
 def test_an_array_that_is_too_short_is_noticed(ptx: ModuleType) -> None:
-    x, out = np.zeros((1, 8, 8), np.float32), np.zeros((1, 8, 7), np.float32)
-    with pytest.raises(
-        RuntimeError, match=r"global write of 4 bytes .* outside every array of the call at sobel\.cu:\d+"
-    ):
-        ptx.sobel(x, out, 2, 1, 8, 8, 0, 0, 0.0, 0)
+    codes, out = np.zeros((1, 64), np.uint8), np.zeros(2)
+    place = r"outside every array of the call at removed_fraction\.cu:\d+"
+    with pytest.raises(RuntimeError, match=rf"global read of \d+ bytes .* {place}"):
+        ptx.removed_fraction(codes, out, 2, 64, 1, 0)
+    with pytest.raises(RuntimeError, match=rf"global write of 8 bytes .* {place}"):
+        ptx.removed_fraction(np.zeros((2, 64), np.uint8), out[:1], 2, 64, 1, 0)
 
 
 def test_no_kernel_has_an_instruction_that_the_interpreter_does_not_know(ptx: ModuleType) -> None:

@@ -25,15 +25,26 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = 8  # of the cases of a test on this backend, one in so many runs in `make test`; all do in `make test-ptx`
 
 
-def ptx_sample(items: list[pytest.Item]) -> set[pytest.Item]:
-    """The items to leave out of a quick run: of each test's cases on `ptx` all but the first and every eighth by name."""
+@cache
+def ptx_missing() -> str:
+    """Why there is no `ptx` backend, or an empty text."""
+    try:
+        _backend.ptx()
+    except _backend.BackendError as error:
+        return str(error)
+    return ""
+
+
+def ptx_left_out(items: list[pytest.Item], everything: bool) -> set[pytest.Item]:
+    """The items not to run: all on `ptx` where it is not built; else, of a test's cases on `ptx`, all but the first and every eighth by name."""
     left_out, seen = set(), set()
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         if parameters.get("backend") != "ptx":
             continue
         test = item.nodeid.partition("[")[0]
-        if test in seen and zlib.crc32(item.name.encode()) % SAMPLE:
+        skipped = test in seen and zlib.crc32(item.name.encode()) % SAMPLE and not everything
+        if skipped or ptx_missing():
             left_out.add(item)
         seen.add(test)
     return left_out

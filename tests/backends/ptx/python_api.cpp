@@ -122,6 +122,12 @@ py::list kernels() {
   return all;
 }
 
+LoadedModule& module_of(const std::string& symbol) {
+  LoadedModule* module = Runtime::get().module_of(symbol);
+  if (module == nullptr) throw py::value_error("no kernel has the symbol " + symbol);
+  return *module;
+}
+
 // Barriers at a source line do nothing (those that also reduce still do that) until restored:
 // what a forgotten __syncthreads() would be. Returns how many instructions that are.
 std::vector<std::pair<Inst*, Inst>> disabled;
@@ -202,6 +208,11 @@ void bind(py::module_& m) {
   m.def("ptx_get_options", &get_options);
   m.def("ptx_take_launches", &take_launches);
   m.def("ptx_kernels", &kernels);
+  // The PTX of the file that a kernel is in; and another text in its place, for mutants.
+  m.def("ptx_text", [](const std::string& symbol) { return module_of(symbol).text; });
+  m.def("ptx_replace_text", [](const std::string& symbol, const std::string& text) {
+    Runtime::get().replace_text(&module_of(symbol), text);
+  });
   m.def("ptx_disable_barriers", &disable_barriers);
   m.def("ptx_restore_barriers", &restore_barriers);
   m.def("ptx_run_text", &run_text, py::arg("text"), py::arg("name"), py::arg("grid"),

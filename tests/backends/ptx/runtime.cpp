@@ -107,6 +107,26 @@ std::vector<LoadedModule*> Runtime::modules() {
   return all;
 }
 
+LoadedModule* Runtime::module_of(const std::string& symbol) {
+  for (const auto& [host_function, kernel] : kernels_) {
+    if (kernel.symbol == symbol) return kernel.module;
+  }
+  return nullptr;
+}
+
+void Runtime::replace_text(LoadedModule* module, const std::string& text) {
+  std::unique_ptr<Module> parsed = parse(text);  // throws before anything has changed
+  recorded.clear();
+  if (module->program) {
+    for (const auto& kernel : module->program->kernels) totals.erase(kernel.get());
+  }
+  module->text = text;
+  module->program = std::move(parsed);
+  for (auto& [host_function, kernel] : kernels_) {
+    if (kernel.module == module) kernel.forget();
+  }
+}
+
 void Runtime::launch(LoadedKernel& loaded, Dim3 grid, Dim3 block, void** arguments,
                      size_t dynamic_bytes) {
   Kernel& kernel = loaded.parsed();

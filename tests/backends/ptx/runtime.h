@@ -24,7 +24,8 @@ struct LoadedKernel {
   std::string symbol;
   int dynamic_allowance = -1;  // cudaFuncAttributeMaxDynamicSharedMemorySize; -1: the default
   Kernel& parsed();
-  int allowed_dynamic();  // bytes
+  int allowed_dynamic();                // bytes
+  void forget() { kernel_ = nullptr; }  // its module has another text
 
  private:
   Kernel* kernel_ = nullptr;
@@ -50,7 +51,9 @@ class Runtime {
   Options options;
   std::vector<LaunchCounters> recorded;  // while options.traffic
   std::map<const Kernel*, KernelTotals> totals;
-  std::vector<LoadedModule*> modules();  // those with kernels
+  std::vector<LoadedModule*> modules();                // those with kernels
+  LoadedModule* module_of(const std::string& symbol);  // of a kernel; null: there is none
+  void replace_text(LoadedModule* module, const std::string& text);
   void run(const Module& module, Kernel& kernel, Dim3 grid, Dim3 block, std::vector<uint8_t> params,
            size_t dynamic_bytes, int allowed_dynamic);
 
