@@ -22,7 +22,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx test-asan demo bench bench-check lint format kernels nightly clean
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan demo bench bench-check lint format kernels nightly clean
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -31,6 +31,8 @@ help:
 	@echo "make lint       formatting, linting and types"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
+	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
+	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -71,9 +73,22 @@ build-ptx: build
 test: build-simt build-ptx $(BIN)/.packages
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
-# Every op test on nvcc's PTX, for each architecture of PTX_ARCHS.
+# Every op test on nvcc's PTX, for each architecture of PTX_ARCHS; then what of it none of them executed.
 test-ptx: build-ptx $(BIN)/.packages
-	for arch in $(PTX_ARCHS); do ROARFAST_PTX_ARCH=$$arch $(BIN)/python -m pytest -n $(TEST_PROCESSES) -k ptx --ptx all || exit 1; done
+	rm -rf build/ptx-coverage
+	for arch in $(PTX_ARCHS); do ROARFAST_PTX_ARCH=$$arch $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile \
+	  tests/ops tests/backends/test_ptx.py -k ptx --ptx all --ptx-coverage build/ptx-coverage/sm_$$arch || exit 1; done
+	for arch in $(PTX_ARCHS); do $(BIN)/python tools/ptx_coverage.py build/ptx-coverage/sm_$$arch --check || exit 1; done
+
+# What the kernels execute and move; the lines of tests/backends/test_traffic.py anew; broken kernels that must be noticed.
+traffic: build-ptx $(BIN)/.packages
+	$(BIN)/python tools/kernel_traffic.py
+
+traffic-update: build-ptx $(BIN)/.packages
+	$(BIN)/python tools/kernel_traffic.py --update
+
+mutants: build-ptx $(BIN)/.packages
+	$(BIN)/python tools/ptx_mutants.py
 
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
