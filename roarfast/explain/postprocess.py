@@ -42,7 +42,7 @@ class Step:
 
     kind: str
     numbers: tuple[float, ...] = ()
-    function: Callable[[Any], Any] | None = field(default=None, compare=False)
+    function: Callable[..., Any] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}({','.join(map(_format, self.numbers))})" if self.numbers else self.kind
@@ -51,7 +51,8 @@ class Step:
         """The step applied to maps `[..., H, W]`; the random ones are keyed by (seed, sample id)."""
         if self.function is None:
             return apply(KINDS[self.kind], a, self.numbers, seed, index)  # type: ignore[no-any-return]
-        result = self.function(a)
+        random = getattr(self.function, "random", False)
+        result = self.function(a, seed=seed, index=index) if random else self.function(a)
         if getattr(result, "shape", None) != a.shape:
             raise ValueError(f"post-processing {self.kind!r} must keep the shape {tuple(a.shape)} of the maps")
         return result  # type: ignore[no-any-return]
@@ -114,7 +115,9 @@ class PostProcess:
     @property
     def is_random(self) -> bool:
         """Whether a step draws random numbers, so that sample ids must be given."""
-        return any(step.function is None and KINDS[step.kind].random for step in self.steps)
+        return any(
+            getattr(step.function, "random", False) if step.function else KINDS[step.kind].random for step in self.steps
+        )
 
 
 def _check_name(name: str) -> str:

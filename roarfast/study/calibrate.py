@@ -56,6 +56,7 @@ def calibrate(config: StudyConfig, device: str) -> dict[str, Any]:
     maps = np.random.default_rng(0).random((n, *train.image_shape[:2]), np.float32)
     images = np.ascontiguousarray(train.images[:n].transpose(0, 3, 1, 2), np.float32) / 255
     options = config.explain_options()
+    outside = [entry.name for entry in config.estimators]
     pace: dict[str, Any] = {"train": _seconds(step) / n}
     model.eval()
     pace |= {
@@ -66,7 +67,7 @@ def calibrate(config: StudyConfig, device: str) -> dict[str, Any]:
         "train_images": len(train),
         "test_images": len(test),
         "epochs": recipe.epochs,
-        "passes": lambda estimators: max(1, Plan(parse_all(estimators), options, predict=True).backwards),
+        "passes": lambda estimators: max(1, Plan(parse_all(estimators, outside), options, predict=True).backwards),
     }
     return pace
 

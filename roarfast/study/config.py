@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import copy
+import functools
+import re
 import tomllib
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from roarfast._objects import is_reference, load_object
 from roarfast.study import old_names
 from roarfast.study import validate as checks
 from roarfast.study.errors import ConfigError, Problem, nearest
@@ -24,6 +37,7 @@ STORE_NAME = "results.sqlite"
 """A folder with this file is a run folder."""
 
 Order = Literal["morf", "lerf"]
+FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise")
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
 
@@ -41,8 +55,35 @@ def _protocol(name: str) -> str:
 
 
 ProtocolName = Annotated[str, AfterValidator(_protocol)]
-Estimator = Annotated[str, AfterValidator(checks.canonical_estimator)]
-Postprocess = Annotated[str, AfterValidator(checks.canonical_postprocess)]
+
+
+def _estimator(text: str, info: ValidationInfo) -> str:
+    return checks.canonical_estimator(text, (info.context or {}).get("estimators", ()))
+
+
+def _postprocess(text: str, info: ValidationInfo) -> str:
+    return checks.canonical_postprocess(text, (info.context or {}).get("postprocessings", ()))
+
+
+def _importable(text: str) -> str:
+    load_object(text)
+    return text
+
+
+def _fill(value: str | tuple[int, ...]) -> str | tuple[int, ...]:
+    if isinstance(value, str) and value not in FILLS:
+        if is_reference(value):
+            return _importable(value)
+        names = ", ".join(map(repr, FILLS[:-1]))
+        raise ValueError(
+            f"must be {names} or {FILLS[-1]!r}, one or three numbers in 0..255, or 'package.module:function', "
+            f"got {value!r}{nearest(value, FILLS).split('; allowed')[0]}"
+        )
+    return value
+
+
+Estimator = Annotated[str, AfterValidator(_estimator)]
+Postprocess = Annotated[str, AfterValidator(_postprocess)]
 Drop = Annotated[float, AfterValidator(_drop)]
 
 
@@ -61,7 +102,7 @@ class DataConfig(_Section):
     `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[A-Za-z_][A-Za-z0-9_.]*)?$")
     root: str | None = None
     path: str | None = None
     train: str | None = None
@@ -126,11 +167,32 @@ class RemovalConfig(_Section):
     """Which pixels count as the top t, and what takes their place."""
 
     rule: Literal["exact", "percentile", "strict"] = "exact"
-    fill: (
-        Literal["dataset_mean", "zero", "image_mean", "blur", "noise"] | tuple[Annotated[int, Field(ge=0, le=255)], ...]
-    ) = "dataset_mean"
+    fill: Annotated[str | tuple[Annotated[int, Field(ge=0, le=255)], ...], AfterValidator(_fill)] = "dataset_mean"
     noise: float = Field(0.01, ge=0)
     tolerance: float = Field(1e-5, gt=0, lt=1)
+
+
+class OutsideConfig(_Section):
+    """An estimator or post-processing that somebody else wrote.
+
+    `object` is `package.module:function`: of an estimator `f(model, x, target, **options)` (see
+    `roarfast.explain.External`), of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
+    gets `seed` and `index`, the sample ids, and must draw from these alone. `version` goes into the keys of results.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$")
+    object: Annotated[str, AfterValidator(_importable)]
+    options: dict[str, Any] = {}
+    version: int = Field(1, ge=1)
+
+    def function(self) -> Callable[..., Any]:
+        """The function with its options."""
+        found = load_object(self.object)
+        if not self.options:
+            return found  # type: ignore[no-any-return]
+        bound = functools.partial(found, **self.options)
+        bound.random = getattr(found, "random", False)  # type: ignore[attr-defined]
+        return bound
 
 
 class GridConfig(_Section):
@@ -207,8 +269,36 @@ class StudyConfig(_Section):
     train: TrainConfig = TrainConfig()
     explain: ExplainConfig = ExplainConfig()
     removal: RemovalConfig = RemovalConfig()
+    estimators: list[OutsideConfig] = []
+    postprocessings: list[OutsideConfig] = []
     grid: list[GridConfig] = Field(min_length=1)
     run: RunConfig = RunConfig()
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> StudyConfig:
+        """Checks a parsed config; objects named in the grid itself become entries of `estimators`, `postprocessings`."""
+        raw = copy.deepcopy(raw)
+        _name_references(raw)
+        names = {
+            kind: [e.get("name") for e in raw.get(kind) or () if isinstance(e, dict)]
+            for kind in ("estimators", "postprocessings")
+        }
+        return cls.model_validate(raw, context=names)
+
+    @field_validator("estimators", "postprocessings")
+    @classmethod
+    def _distinct_names(cls, values: list[OutsideConfig]) -> list[OutsideConfig]:
+        names = [value.name for value in values]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice!r} is there twice: give each a name of its own")
+        return values
+
+    def outside(self) -> dict[str, Any]:
+        """What keys hash of estimators and post-processings from outside: name → object, options, version."""
+        return {
+            kind: {e.name: e.model_dump(mode="json", exclude={"name"}) for e in getattr(self, kind)}
+            for kind in ("estimators", "postprocessings")
+        }
 
     @model_validator(mode="after")
     def _one_byte_per_rate(self) -> StudyConfig:
@@ -290,7 +380,7 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
     problems = [Problem(".".join(r.path), str(r), line_of(text, r.path)) for r in old_names.translate(raw)]
     config = None
     try:
-        config = StudyConfig.model_validate(raw)
+        config = StudyConfig.of(raw)
     except ValidationError as error:
         problems += [_problem(dict(e), text) for e in error.errors()]
     model = raw.get("model")
@@ -341,6 +431,30 @@ def _fields_at(location: list[str]) -> list[str]:
         if model is None:
             return []
     return list(model.model_fields)
+
+
+def _name_references(raw: dict[str, Any]) -> None:
+    """Gives `package.module:function` in a grid the name of the function, and an entry in the table of its kind."""
+    blocks = raw.get("grid")
+    for block in blocks if isinstance(blocks, list) else []:
+        for key, kind in (("estimators", "estimators"), ("postprocess", "postprocessings")):
+            texts = block.get(key) if isinstance(block, dict) else None
+            if isinstance(texts, list) and isinstance(raw.setdefault(kind, []), list):
+                block[key] = [_named(text, raw[kind]) if isinstance(text, str) else text for text in texts]
+
+
+def _named(text: str, table: list[Any]) -> str:
+    steps = []
+    for step in text.split("|"):
+        reference = step.strip().removesuffix("^2")
+        if not is_reference(reference):
+            steps.append(step)
+            continue
+        name = re.sub(r"[^a-z0-9]+", "_", reference.partition(":")[2].lower()).strip("_")
+        if {"name": name, "object": reference} not in table:
+            table.append({"name": name, "object": reference})
+        steps.append(name + step.strip()[len(reference) :])
+    return "|".join(steps)
 
 
 def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:

@@ -68,7 +68,7 @@ def filter_cells(cells: list[Cell], only: str) -> list[Cell]:
         if name not in fields:
             raise StudyError(f"--only: a cell has no field {name!r}{nearest(name, fields)}")
         present = list(dict.fromkeys(_shown(getattr(cell, name)) for cell in cells if cell.protocol != "base"))
-        value = _normal(name, value)
+        value = value if value in present else _normal(name, value)
         if value not in present:
             raise StudyError(f"--only: no cell of this study has {name}={value}{nearest(value, present)}")
         wanted.setdefault(name, []).append(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Identity:
         explain: All options of the estimators.
         removal: Rule, fill and imputation.
         seed: Of the study.
+        outside: Estimators and post-processings that are not ours, by name.
         numerics: What decides the last bits: kind of device and threads per worker.
     """
 
@@ -40,6 +41,7 @@ class Identity:
     removal: dict[str, Any]
     seed: int
     numerics: dict[str, Any]
+    outside: dict[str, Any] = field(default_factory=dict)
 
     def base(self, trial: int) -> dict[str, Any]:
         """What defines the base model of a trial."""
@@ -57,11 +59,15 @@ class Identity:
         """What defines the maps of an estimator; baselines depend on neither model nor images."""
         if estimator in BASELINES:
             return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
-        return {"base": self.base(trial), "explain": self.explain, "of": estimator}
+        foreign = self.outside.get("estimators", {}).get(estimator.removesuffix("^2"))
+        return {"base": self.base(trial), "explain": self.explain, "of": estimator} | _only("outside", foreign)
 
     def codes(self, estimator: str, postprocess: str, trial: int) -> dict[str, Any]:
         """What defines which pixels go."""
-        return {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
+        known = self.outside.get("postprocessings", {})
+        foreign = {step: known[step] for step in postprocess.split("|") if step in known}
+        codes = {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
+        return codes | _only("outside", foreign)
 
     def cell(self, cell: Cell) -> dict[str, Any]:
         """What defines the result of a cell, as a JSON value."""
@@ -88,6 +94,11 @@ class Identity:
         return digest(self.cell(cell))
 
 
+def _only(name: str, value: Any) -> dict[str, Any]:
+    """An entry of a definition that is absent where there is nothing to say, so that older keys stay."""
+    return {name: value} if value else {}
+
+
 def identify(config: StudyConfig, device: str) -> Identity:
     """Everything that defines results besides the cells; reads the data."""
     train, test = load_data(config.data)
@@ -106,4 +117,5 @@ def identify(config: StudyConfig, device: str) -> Identity:
         removal=hashed_removal(config.removal.model_dump(mode="json")),
         seed=config.seed,
         numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0},
+        outside=config.outside(),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from roarfast._files import write_atomic
+from roarfast._objects import is_reference, load_object
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import split_warnings
 from roarfast.data.npz import has_splits
@@ -38,7 +39,10 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
             arguments |= {"root": data.root, "download": data.download}
         which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"
         try:
-            part = load(source, which, **arguments)
+            if is_reference(data.name) and not data.has_files:
+                part = _outside(data, split, arguments["n"])
+            else:
+                part = load(source, which, **arguments)
         except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
         splits.append(_only_classes(part, data.classes, size) if data.classes else part)
@@ -50,6 +54,13 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test
+
+
+def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
+    part = load_object(data.name)(split, n, data.seed)
+    if not isinstance(part, Dataset):
+        raise ValueError(f"{data.name!r} must return a roarfast.data.Dataset, got {type(part).__name__}")
+    return part
 
 
 def share_data(folder: Path, data: DataConfig) -> None:

@@ -51,7 +51,7 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
                 _take(rows, row, source)
             work |= store.work()
     assert first is not None
-    config = StudyConfig.model_validate(first["config"])
+    config = StudyConfig.of(first["config"])
     positions = {cell: i for i, cell in enumerate(grid_cells(config))}
     check_claim(target, _config_file(sources))
     with folder_lock(target), Store.create(target) as store:

@@ -71,7 +71,7 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
     keys = {cell: identity.key(cell) for cell in grid}
     tasks: dict[str, Task] = {}
     bases = {cell.trial: keys[cell] for cell in grid if cell.protocol == "base"}
-    maps = _map_tasks(identity, grid, bases)
+    maps = _map_tasks(config, identity, grid, bases)
     groups = list(dict.fromkeys((c.estimator, c.postprocess, c.trial) for c in grid if c.protocol != "base"))
     codes = {group: _codes_task(identity, grid, group, maps, i) for i, group in enumerate(groups)}
     by_key = {task.key: task for task in [*maps.values(), *codes.values()]}
@@ -112,12 +112,15 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
     return Plan(tasks, {key: cell for cell, key in keys.items()})
 
 
-def _map_tasks(identity: Identity, grid: list[Cell], bases: dict[int, str]) -> dict[tuple[str, int], Task]:
+def _map_tasks(
+    config: StudyConfig, identity: Identity, grid: list[Cell], bases: dict[int, str]
+) -> dict[tuple[str, int], Task]:
     """(estimator, trial) → its task; estimators that share passes over the model share a task."""
+    outside = {entry.name for entry in config.estimators}
     families: dict[tuple[int, str], list[str]] = {}
     for cell in grid:
         if cell.protocol != "base" and cell.estimator not in BASELINES:
-            members = families.setdefault((cell.trial, _family(cell.estimator)), [])
+            members = families.setdefault((cell.trial, _family(cell.estimator, outside)), [])
             if cell.estimator not in members:
                 members.append(cell.estimator)
     tasks: dict[tuple[str, int], Task] = {}
@@ -135,9 +138,11 @@ def _map_tasks(identity: Identity, grid: list[Cell], bases: dict[int, str]) -> d
     return tasks
 
 
-def _family(estimator: str) -> str:
+def _family(estimator: str, outside: Collection[str]) -> str:
     """Estimators of a family come from the same passes, or cost next to nothing."""
     head = estimator.removesuffix("^2")
+    if head in outside:
+        return head
     if head.split("(")[0] in ("sg", "sg-sq", "vg"):
         return "noisy" + head[len(head.split("(")[0]) :]
     return "path" if head == "ig" else "clean"

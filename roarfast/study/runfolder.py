@@ -222,4 +222,4 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
                 continue  # where the images lie does not matter, what is in them does: the keys know
             found += _changes(old.get(name), new.get(name), f"{path}.{name}" if path else name)
         return found
-    return [] if old == new else [f"{path}: {old!r} → {new!r}"]
+    return [] if old == new or (not old and not new) else [f"{path}: {old!r} → {new!r}"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import roarfast as rf
 from roarfast._files import create_memmap
+from roarfast.explain.postprocess import PostProcess
 
 _CHUNK_PIXELS = 1 << 22
 
@@ -26,6 +27,7 @@ class Selection:
     postprocess: str
     seed: int
     baseline: str | None = None
+    outside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def codes(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> tuple[npt.NDArray[np.uint8], Any]:
         """Codes and post-processed maps of some images.
@@ -53,9 +55,8 @@ class Selection:
         """The maps after post-processing, `[B, H, W]`."""
         if self.baseline == "rand":
             return np.asarray(rf.pixel_random((len(rows), *size), seed=self.seed, index=rows), np.float32)
-        from roarfast.explain.postprocess import PostProcess
-
-        return np.asarray(PostProcess.parse(self.postprocess)(maps[rows[0] : rows[-1] + 1]), np.float32)
+        chain = PostProcess.parse(self.postprocess, self.outside)
+        return np.asarray(chain(maps[rows[0] : rows[-1] + 1], seed=self.seed, index=rows), np.float32)
 
 
 def select(

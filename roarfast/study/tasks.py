@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from roarfast._files import publish_folder, write_atomic, write_json
-from roarfast.explain import AttributionStore, Explainer, Normalized, generate
+from roarfast.explain import AttributionStore, Explainer, External, Normalized, generate
 from roarfast.study.cell_work import CellWork
 from roarfast.study.examples import collect
 from roarfast.study.selection import select
@@ -43,15 +43,17 @@ def _maps(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Upda
     # The papers' code explains in the units of the normalised input; the standard is the units of the image.
     normalised = explain.conventions == "paper"
     mean, std = w.train.mean, w.train.std
+    outside = _outside(w, spec["estimators"])
     explainer = Explainer(
         model if normalised else Normalized(model, mean, std).to(w.device),
-        spec["estimators"],
+        [*outside, *(name for name in spec["estimators"] if name not in {e.name for e in outside})],
         options=w.config.explain_options(),
         target=explain.target,
         aggregation=explain.aggregate,
         batch_size=explain.batch_size,
         seed=w.seeds.explain(spec["trial"]),
     )
+    explainer = explainer.subset(spec["estimators"])
     info: dict[str, Any] = {"passes": explainer.plan.describe()}
     total = len(w.train) + len(w.test)
     done = 0
@@ -80,6 +82,12 @@ def _maps(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Upda
             )
     clock.add({"map_passes": explainer.pass_seconds, "map_other": -explainer.pass_seconds})
     return info
+
+
+def _outside(w: Work, estimators: list[str]) -> list[External]:
+    """The estimators from outside that are asked for, as they are or squared."""
+    bases = {name.removesuffix("^2") for name in estimators}
+    return [External(entry.name, entry.function()) for entry in w.config.estimators if entry.name in bases]
 
 
 def _codes(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Collection
 from typing import Any
 
+from roarfast._objects import is_reference, load_object
 from roarfast.study.errors import nearest
 
 
-def canonical_estimator(text: str) -> str:
+def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
     from roarfast.explain import names
 
     if text.strip().lower() == "block":
         return "block"  # no map, so not a name of `explain`: a new rectangle per drop rate
     try:
-        return str(names.parse(text))
+        return str(names.parse(text, outside))
     except ValueError as error:
-        known = [*names.PAPER, *names.BASES, *names.ENSEMBLES, "block"]
+        known = [*outside, *names.PAPER, *names.BASES, *names.ENSEMBLES, "block"]
         hint = nearest(text.lower(), dict.fromkeys(known))
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
+
+
+def _unused(maps: Any) -> Any:
+    return maps
 
 
 def estimator_slug(name: str) -> str:
@@ -28,12 +34,12 @@ def estimator_slug(name: str) -> str:
     return name.replace("(", ".").replace(")", "").replace("^", ".")
 
 
-def canonical_postprocess(text: str) -> str:
+def canonical_postprocess(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of a post-processing: `"max"` → `"max(3)"`, `"gaussian(1.0)"` → `"gaussian(1)"`."""
     from roarfast.explain import postprocess
 
     try:
-        return str(postprocess.PostProcess.parse(text))
+        return str(postprocess.PostProcess.parse(text, dict.fromkeys(outside, _unused)))
     except ValueError as error:
         hint = nearest(text.lower().split("(")[0], ("plain", "max", "gaussian"))
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
@@ -78,7 +84,9 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
         and not (data.get("train") or data.get("path"))
     ):
         known = dataset_names()
-        if name not in known:
+        if is_reference(name):
+            problems += [("data.name", problem) for problem in _unloadable(name)]
+        elif name not in known:
             hint = nearest(name, known)
             problems.append(
                 ("data.name", f"there is no data set {name!r}{hint} (or give data.path, or data.train and data.test)")
@@ -87,6 +95,14 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
         options = explain.get("options", {})
         problems += explain_problems(explain, options if isinstance(options, dict) else {})
     return problems
+
+
+def _unloadable(text: str) -> list[str]:
+    try:
+        load_object(text)
+    except ValueError as error:
+        return [str(error)]
+    return []
 
 
 def _blamed(section: str, values: dict[str, Any], message: str) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import roarfast as rf
+from roarfast._objects import is_reference, load_object
 from roarfast.explain.store import AttributionStore
 from roarfast.study.config import StudyConfig
 from roarfast.study.images import shared_data
@@ -83,7 +84,9 @@ class Work:
             seed = self.seeds.ties(spec["trial"], split)
         else:
             seed = self.seeds.baseline(baseline, spec["trial"], split)
-        return Selection(tuple(spec["drops"]), self.config.removal.rule, order, spec["postprocess"], seed, baseline)
+        outside = {entry.name: entry.function() for entry in self.config.postprocessings}
+        rule = self.config.removal.rule
+        return Selection(tuple(spec["drops"]), rule, order, spec["postprocess"], seed, baseline, outside)
 
     def codes(self, spec: dict[str, Any], split: str) -> tuple[npt.NDArray[np.uint8], int]:
         """Codes `[N, H, W]` and the index of the drop rate of a cell."""
@@ -128,18 +131,33 @@ def fill_images(work: Work, split: str) -> npt.NDArray[np.uint8]:
     data = work.train if split == "train" else work.test
     n, h, w, c = data.images.shape
     filled = np.empty((n, h, w, c), np.uint8)
+    fill = work.config.removal.fill
+    outside = load_object(fill) if isinstance(fill, str) and is_reference(fill) else None
     step = max(1, _FILL_CHUNK // (h * w * c))
     for start in range(0, n, step):
         images = np.ascontiguousarray(data.images[start : start + step])
+        rows = np.arange(start, start + len(images))
+        if outside is not None:
+            filled[start : start + step] = _checked(fill, outside(images, work.seeds.fill(split), rows), images)
+            continue
         filled[start : start + step] = rf.fill(
             images,
             np.ones(images.shape[:3], bool),
-            work.config.removal.fill,
+            fill,
             layout="NHWC",
             noise_mean=255 * float(np.mean(work.train.mean)),
             noise_std=255 * float(np.mean(work.train.std)),
             seed=work.seeds.fill(split),
-            index=np.arange(start, start + len(images)),
+            index=rows,
+        )
+    return filled
+
+
+def _checked(name: Any, filled: Any, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    filled = np.asarray(filled)
+    if filled.shape != images.shape or filled.dtype != np.uint8:
+        raise ValueError(
+            f"the fill {name!r} must return uint8 images {images.shape}, got {filled.dtype} {filled.shape}"
         )
     return filled
 

@@ -30,7 +30,7 @@ def make_work(settings: dict[str, Any]) -> Any:
     from roarfast.study.work import Work  # torch: the lock comes first
 
     return Work(
-        StudyConfig.model_validate(settings["config"]),
+        StudyConfig.of(settings["config"]),
         Path(settings["folder"]),
         device=settings["device"],
         threads=settings["threads"],
