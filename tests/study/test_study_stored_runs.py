@@ -76,6 +76,7 @@ def test_a_report_can_be_made(run_folder: Path) -> None:
         ("v1", "protocol = 'road' AND estimator = 'rand' AND \"order\" = 'lerf' AND \"drop\" = 0.5"),
         ("v1-image-mean", "protocol = 'no-retrain'"),
         ("v1-image-mean", "protocol = 'road-retrain'"),
+        ("v3", "protocol = 'roar'"),
     ],
     indirect=["run_folder"],
 )
