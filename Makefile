@@ -22,12 +22,14 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan demo bench bench-check lint format kernels nightly clean
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan demo bench bench-check lint format kernels nightly clean compat golden bench-peers
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
 	@echo "make demo       a whole study on generated images, a few minutes; ends with the path of its report"
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
+	@echo "make compat     the drop-ins of roarfast.compat against the packages they replace, in an environment of their own"
+	@echo "make bench-peers  ours beside Quantus, grad-cam and torchvision, in that environment"
 	@echo "make lint       formatting, linting and types"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
@@ -102,6 +104,32 @@ bench: build $(BIN)/.packages
 bench-check: build $(BIN)/.packages
 	$(BIN)/python -m pytest bench --benchmark-only
 
+# Other packages that we replace parts of: they conflict with ours, so they get an environment of their own. The kernels are
+# those built in place. road_evaluation joins in if ROARFAST_PEERS names a folder with a copy.
+PEERS ?= .venv-peers
+PEERS_PIP = $(PEERS)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt
+PEERS_RUN = PYTHONPATH="$(CURDIR)" $(PEERS)/bin/python
+OLD_QUANTUS := $(PEERS)/quantus-0.5.3
+$(PEERS)/.packages: requirements-peers.txt constraints.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS_PIP) torch
+	$(PEERS_PIP) torchvision
+	$(PEERS_PIP) -r requirements-peers.txt
+	$(PEERS_PIP) --no-deps --upgrade --target $(OLD_QUANTUS) quantus==0.5.3
+	touch $@
+
+compat: build $(PEERS)/.packages
+	$(PEERS_RUN) -m pytest -p no:cacheprovider tests/compat/live tests/compat/test_compat_golden.py $(PYTEST_ARGS)
+	PYTHONPATH="$(OLD_QUANTUS):$(CURDIR)" $(PEERS)/bin/python -m pytest -p no:cacheprovider tests/compat/live/test_live_quantus.py $(PYTEST_ARGS)
+
+golden: build $(PEERS)/.packages
+	$(PEERS_RUN) tests/helpers/make_golden.py quantus tests/compat/golden
+	$(PEERS_RUN) tests/helpers/make_golden.py grad-cam tests/compat/golden
+	PYTHONPATH="$(OLD_QUANTUS):$(CURDIR)" $(PEERS)/bin/python tests/helpers/make_golden.py quantus tests/compat/golden
+
+bench-peers: build $(PEERS)/.packages
+	$(PEERS_RUN) bench/peers.py
+
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -122,4 +150,4 @@ nightly: build-simt $(BIN)/.packages
 	bash .ci/nightly
 
 clean:
-	rm -rf build dist roarfast/*.so *.egg-info $(VENV)
+	rm -rf build dist roarfast/*.so *.egg-info $(VENV) $(PEERS)

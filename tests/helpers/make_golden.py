@@ -78,8 +78,7 @@ def quantus() -> dict[str, Any]:
         add_images(out, call, (("float32", 0.0), ("float32", 0.01), ("float64", 0.01), ("float16", 0.01)))
     for channels in (1, 3):
         model = cases.small_model(channels)
-        images = np.random.default_rng(channels).random((13, channels, 20, 22)).astype(np.float32)
-        attributions = cases.maps(13, 20, 22)[:, None]
+        images, attributions = cases.waves(channels)
         for batch in (64, 5):
             for noise in (0.0, 0.01):
                 cases.seed_everything(SEED)

@@ -81,6 +81,16 @@ def maps(n: int, h: int, w: int) -> np.ndarray:
     return result.astype(np.float32)
 
 
+def waves(channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """(images `[13, C, 20, 22]`, maps without ties `[13, 1, 20, 22]`) on which `small_model` errs more and more."""
+    rng = np.random.default_rng(channels)
+    y, x = np.mgrid[:20, :22]
+    wave = np.stack([np.sin((y * (i % 4 + 1) + x * (i % 3 + 1)) * 0.15 * (i + 1)) for i in range(13)])[:, None]
+    images = 4 * wave * rng.standard_normal((13, channels, 1, 1)) + rng.random((13, channels, 20, 22))
+    maps = rng.permuted(np.tile(np.arange(440) / 440, (13, 1)), axis=1).reshape(13, 1, 20, 22)
+    return images.astype(np.float32), maps.astype(np.float32)
+
+
 def state_digest() -> str:
     """Of the global generators of NumPy and, if loaded, torch."""
     import sys

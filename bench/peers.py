@@ -1,0 +1,167 @@
+"""Ours beside the packages that `roarfast.compat` replaces parts of; run by `make bench-peers` in their environment.
+
+One thread each, turns taken, the minimum of CPU time over the repeats. Results are compared before anything is timed. Rows
+are merged into bench/latest.json under ops that begin with "compat". Never fails because of a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import numpy as np
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from helpers import peer_cases as cases
+
+import roarfast as rf
+from roarfast import compat
+from roarfast._torchvision import import_torchvision
+from roarfast.compat import grad_cam, quantus, torch_ops
+
+import_torchvision()
+import quantus as theirs_quantus
+from pytorch_grad_cam.metrics import road as theirs_grad_cam
+from quantus.helpers import asserts
+from torchvision.transforms.functional import gaussian_blur
+
+
+class Row(NamedTuple):
+    """Ours against one peer; `floor` is the target."""
+
+    op: str
+    case: str
+    rival: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+    floor: float
+    tol: float | None = 5e-5  # None: nothing to compare
+
+
+def seeded(call: Callable[[], Any]) -> Any:
+    """With the generators where they were for the other side."""
+    cases.seed_everything(0)
+    return call()
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """The table."""
+    road = theirs_grad_cam.NoisyLinearImputer
+    original = theirs_quantus.functions.perturb_func.noisy_linear_imputation
+    side = 64 if quick else 224
+    for share, floors in ((0.5, (60, 80, 100)), (0.9, (120, 200, 250))):
+        case = cases.large_case(share, side)
+        image, indices = case.image.astype(np.float32), np.random.default_rng(0).permutation(np.flatnonzero(case.removed))
+        x, mask = torch.from_numpy(image), torch.from_numpy((~case.removed).astype(np.float32))
+        what = f"3x{side}x{side}, smooth, {share:.0%} removed"
+        mine, philox = grad_cam.NoisyLinearImputer(), grad_cam.NoisyLinearImputer(noise_source="philox")
+        yield Row("compat imputation", f"{what}, their noise", "Quantus", lambda: quantus.noisy_linear_imputation(image, indices), lambda: original(image, indices), floors[0])  # noqa: B023
+        yield Row("compat imputation", f"{what}, their noise", "grad-cam", lambda: mine(x, mask), lambda: road()(x, mask), floors[1])  # noqa: B023
+        yield Row("compat imputation", f"{what}, Philox noise", "grad-cam", lambda: philox(x, mask), lambda: road()(x, mask), floors[2], 0.2)  # noqa: B023
+    rng = np.random.default_rng(1)
+    for share, floors in ((0.5, (25, 90)), (0.9, (40, 150))):
+        batch = torch.from_numpy(rng.random((16 if quick else 64, 3, 32, 32)).astype(np.float32))
+        masks = torch.stack([torch.from_numpy(~cases.large_case(share, 32).removed).float().roll(i, 1) for i in range(len(batch))])
+        mine = grad_cam.NoisyLinearImputer()
+        def singly(imputer: Any, batch: Any = batch, masks: Any = masks) -> Any:
+            return torch.stack([imputer(a, m) for a, m in zip(batch, masks)])
+        yield Row("compat imputation", f"{len(batch)}x3x32x32, {share:.0%} removed, one by one", "grad-cam", lambda: singly(mine), lambda: singly(road()), floors[0])  # noqa: B023
+        yield Row("compat imputation", f"{len(batch)}x3x32x32, {share:.0%} removed, one batch", "grad-cam", lambda: mine.batched_call(batch, masks), lambda: singly(road()), floors[1])  # noqa: B023
+    images = np.zeros((8, 3, 224, 224), np.float32)
+    maps = rng.random((8, 1, 224, 224)).astype(np.float32)
+    def check() -> None:
+        assert quantus.attributions_are_fine(images, maps)
+    yield Row("compat assert_attributions", "8 maps 224x224", "Quantus", check, lambda: asserts.assert_attributions(images, maps), 300, None)
+    photo = torch.rand(3, 224, 224)
+    yield Row("compat gaussian_blur", "3x224x224, kernel 81", "torchvision", lambda: torch_ops.gaussian_blur(photo, 81), lambda: gaussian_blur(photo, 81), 50)
+    values = torch.rand(224, 224)
+    yield Row("compat quantile", "224x224, q 0.9", "torch", lambda: torch_ops.quantile(values, 0.9), lambda: torch.quantile(values, 0.9), 60)
+    small, cams = torch.rand(2, 3, 64, 64), cases.maps(2, 64, 64)
+    model, targets = cases.small_model(3), [lambda out: out[0]] * 2
+    def combined(module: Any) -> Any:
+        return module.ROADCombined()(small, cams, targets, model)
+    yield Row("compat ROADCombined", "2x3x64x64, 19 passes for 36", "grad-cam", lambda: combined(grad_cam), lambda: combined(theirs_grad_cam), 10)
+    yield from flipping(rng)
+
+
+def flipping(rng: np.random.Generator) -> Iterator[Row]:
+    """Quantus' PixelFlipping with a model that costs nothing: what is left is Quantus itself."""
+    x, a = rng.random((4, 1, 224, 224)).astype(np.float32), rng.random((4, 1, 224, 224)).astype(np.float32)
+    free = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(1, 2)).eval()
+    def run() -> Any:
+        metric = theirs_quantus.PixelFlipping(features_in_step=224 * 224 // 24, disable_warnings=True)
+        return np.array(metric(model=free, x_batch=x, y_batch=np.zeros(4, int), a_batch=a))
+    def patched() -> Any:
+        with compat.patch("quantus"):
+            return run()
+    yield Row("compat PixelFlipping", "4x1x224x224, 24 steps, free model", "Quantus", patched, run, 3)
+
+
+def measure(row: Row, seconds: float) -> dict[str, Any]:
+    """Compares, then times both in turns."""
+    ours, theirs = seeded(row.ours), seeded(row.theirs)
+    if row.tol is not None:
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=0, atol=row.tol)
+    best = [float("inf"), float("inf")]
+    spent, turns = 0.0, 0
+    while spent < seconds or turns < 3:
+        for side, call in enumerate((row.ours, row.theirs)):
+            for _ in range(5 if side == 0 else 1):
+                cases.seed_everything(0)
+                begin = time.process_time()
+                call()
+                took = time.process_time() - begin
+                best[side] = min(best[side], took)
+                spent += took
+        turns += 1
+    ratio = best[1] / best[0]
+    return {
+        "op": row.op, "case": row.case, "rival": row.rival, "ours_ms": 1e3 * best[0], "rival_ms": 1e3 * best[1],
+        "ratio": ratio, "floor": row.floor, "reached": ratio >= row.floor,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller images")
+    parser.add_argument("--seconds", type=float, default=4.0, help="CPU time per row")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    rf.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    measured = []
+    print(f"Quantus {theirs_quantus.__version__}, one thread, CPU time, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for row in rows(args.quick):
+        result = measure(row, args.seconds)
+        measured.append(result)
+        verdict = "reached" if result["reached"] else "NOT REACHED"
+        print(
+            f"{row.op:<28}{row.case:<50}{row.rival:<12}{result['ours_ms']:>9.3f} ms{result['rival_ms']:>10.2f} ms"
+            f"{result['ratio']:>9.1f}x   floor {row.floor:g}x {verdict}",
+            flush=True,
+        )
+    path = HERE / "latest.json"
+    table = json.loads(path.read_text()) if path.exists() else {"rows": []}
+    table["rows"] = [r for r in table["rows"] if not r["op"].startswith("compat")] + measured
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(table, indent=1) + "\n")
+    part.replace(path)
+    print(f"merged into {path}")
+
+
+if __name__ == "__main__":
+    main()
