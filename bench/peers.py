@@ -64,36 +64,112 @@ def rows(quick: bool) -> Iterator[Row]:
     side = 64 if quick else 224
     for share, floors in ((0.5, (60, 80, 100)), (0.9, (120, 200, 250))):
         case = cases.large_case(share, side)
-        image, indices = case.image.astype(np.float32), np.random.default_rng(0).permutation(np.flatnonzero(case.removed))
+        image, indices = (
+            case.image.astype(np.float32),
+            np.random.default_rng(0).permutation(np.flatnonzero(case.removed)),
+        )
         x, mask = torch.from_numpy(image), torch.from_numpy((~case.removed).astype(np.float32))
         what = f"3x{side}x{side}, smooth, {share:.0%} removed"
         mine, philox = grad_cam.NoisyLinearImputer(), grad_cam.NoisyLinearImputer(noise_source="philox")
-        yield Row("compat imputation", f"{what}, their noise", "Quantus", lambda: quantus.noisy_linear_imputation(image, indices), lambda: original(image, indices), floors[0])  # noqa: B023
-        yield Row("compat imputation", f"{what}, their noise", "grad-cam", lambda: mine(x, mask), lambda: road()(x, mask), floors[1])  # noqa: B023
-        yield Row("compat imputation", f"{what}, Philox noise", "grad-cam", lambda: philox(x, mask), lambda: road()(x, mask), floors[2], 0.2)  # noqa: B023
+        yield Row(
+            "compat imputation",
+            f"{what}, their noise",
+            "Quantus",
+            lambda: quantus.noisy_linear_imputation(image, indices),
+            lambda: original(image, indices),
+            floors[0],
+        )
+        yield Row(
+            "compat imputation",
+            f"{what}, their noise",
+            "grad-cam",
+            lambda: mine(x, mask),
+            lambda: road()(x, mask),
+            floors[1],
+        )
+        yield Row(
+            "compat imputation",
+            f"{what}, Philox noise",
+            "grad-cam",
+            lambda: philox(x, mask),
+            lambda: road()(x, mask),
+            floors[2],
+            0.2,
+        )
     rng = np.random.default_rng(1)
     for share, floors in ((0.5, (25, 90)), (0.9, (40, 150))):
         batch = torch.from_numpy(rng.random((16 if quick else 64, 3, 32, 32)).astype(np.float32))
-        masks = torch.stack([torch.from_numpy(~cases.large_case(share, 32).removed).float().roll(i, 1) for i in range(len(batch))])
+        masks = torch.stack(
+            [torch.from_numpy(~cases.large_case(share, 32).removed).float().roll(i, 1) for i in range(len(batch))]
+        )
         mine = grad_cam.NoisyLinearImputer()
+
         def singly(imputer: Any, batch: Any = batch, masks: Any = masks) -> Any:
             return torch.stack([imputer(a, m) for a, m in zip(batch, masks)])
-        yield Row("compat imputation", f"{len(batch)}x3x32x32, {share:.0%} removed, one by one", "grad-cam", lambda: singly(mine), lambda: singly(road()), floors[0])  # noqa: B023
-        yield Row("compat imputation", f"{len(batch)}x3x32x32, {share:.0%} removed, one batch", "grad-cam", lambda: mine.batched_call(batch, masks), lambda: singly(road()), floors[1])  # noqa: B023
+
+        yield Row(
+            "compat imputation",
+            f"{len(batch)}x3x32x32, {share:.0%} removed, one by one",
+            "grad-cam",
+            lambda: singly(mine),
+            lambda: singly(road()),
+            floors[0],
+        )
+        yield Row(
+            "compat imputation",
+            f"{len(batch)}x3x32x32, {share:.0%} removed, one batch",
+            "grad-cam",
+            lambda: mine.batched_call(batch, masks),
+            lambda: singly(road()),
+            floors[1],
+        )
     images = np.zeros((8, 3, 224, 224), np.float32)
     maps = rng.random((8, 1, 224, 224)).astype(np.float32)
+
     def check() -> None:
         assert quantus.attributions_are_fine(images, maps)
-    yield Row("compat assert_attributions", "8 maps 224x224", "Quantus", check, lambda: asserts.assert_attributions(images, maps), 300, None)
+
+    yield Row(
+        "compat assert_attributions",
+        "8 maps 224x224",
+        "Quantus",
+        check,
+        lambda: asserts.assert_attributions(images, maps),
+        300,
+        None,
+    )
     photo = torch.rand(3, 224, 224)
-    yield Row("compat gaussian_blur", "3x224x224, kernel 81", "torchvision", lambda: torch_ops.gaussian_blur(photo, 81), lambda: gaussian_blur(photo, 81), 50)
+    yield Row(
+        "compat gaussian_blur",
+        "3x224x224, kernel 81",
+        "torchvision",
+        lambda: torch_ops.gaussian_blur(photo, 81),
+        lambda: gaussian_blur(photo, 81),
+        50,
+    )
     values = torch.rand(224, 224)
-    yield Row("compat quantile", "224x224, q 0.9", "torch", lambda: torch_ops.quantile(values, 0.9), lambda: torch.quantile(values, 0.9), 60)
+    yield Row(
+        "compat quantile",
+        "224x224, q 0.9",
+        "torch",
+        lambda: torch_ops.quantile(values, 0.9),
+        lambda: torch.quantile(values, 0.9),
+        60,
+    )
     small, cams = torch.rand(2, 3, 64, 64), cases.maps(2, 64, 64)
     model, targets = cases.small_model(3), [lambda out: out[0]] * 2
+
     def combined(module: Any) -> Any:
         return module.ROADCombined()(small, cams, targets, model)
-    yield Row("compat ROADCombined", "2x3x64x64, 19 passes for 36", "grad-cam", lambda: combined(grad_cam), lambda: combined(theirs_grad_cam), 10)
+
+    yield Row(
+        "compat ROADCombined",
+        "2x3x64x64, 19 passes for 36",
+        "grad-cam",
+        lambda: combined(grad_cam),
+        lambda: combined(theirs_grad_cam),
+        10,
+    )
     yield from flipping(rng)
 
 
@@ -101,12 +177,15 @@ def flipping(rng: np.random.Generator) -> Iterator[Row]:
     """Quantus' PixelFlipping with a model that costs nothing: what is left is Quantus itself."""
     x, a = rng.random((4, 1, 224, 224)).astype(np.float32), rng.random((4, 1, 224, 224)).astype(np.float32)
     free = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(1, 2)).eval()
+
     def run() -> Any:
         metric = theirs_quantus.PixelFlipping(features_in_step=224 * 224 // 24, disable_warnings=True)
         return np.array(metric(model=free, x_batch=x, y_batch=np.zeros(4, int), a_batch=a))
+
     def patched() -> Any:
         with compat.patch("quantus"):
             return run()
+
     yield Row("compat PixelFlipping", "4x1x224x224, 24 steps, free model", "Quantus", patched, run, 3)
 
 
@@ -144,7 +223,9 @@ def main() -> None:
     rf.set_num_threads(1)
     warnings.simplefilter("ignore")
     measured = []
-    print(f"Quantus {theirs_quantus.__version__}, one thread, CPU time, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"Quantus {theirs_quantus.__version__}, one thread, CPU time, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
     for row in rows(args.quick):
         result = measure(row, args.seconds)
         measured.append(result)
