@@ -4,6 +4,7 @@ One thread each, turns taken, the minimum of CPU time over the repeats. Results 
 are merged into bench/latest.json under ops that begin with "compat". Never fails because of a time.
 """
 
+# ruff: noqa: E402 - threads are set before anything is loaded, and torchvision must be prepared
 from __future__ import annotations
 
 import argparse
@@ -57,72 +58,55 @@ def seeded(call: Callable[[], Any]) -> Any:
     return call()
 
 
+def one_image(case: cases.Case, what: str, floors: tuple[float, float, float]) -> Iterator[Row]:
+    """One image per call."""
+    theirs = theirs_quantus.functions.perturb_func.noisy_linear_imputation
+    image, indices = case.image.astype(np.float32), np.random.default_rng(0).permutation(np.flatnonzero(case.removed))
+    x, mask = torch.from_numpy(image), torch.from_numpy((~case.removed).astype(np.float32))
+    imputer, mine = theirs_grad_cam.NoisyLinearImputer(), grad_cam.NoisyLinearImputer()
+    philox = grad_cam.NoisyLinearImputer(noise_source="philox")
+    op = "compat imputation"
+
+    def ours() -> Any:
+        return quantus.noisy_linear_imputation(image, indices)
+
+    yield Row(op, f"{what}, their noise", "Quantus", ours, lambda: theirs(image, indices), floors[0])
+    yield Row(op, f"{what}, their noise", "grad-cam", lambda: mine(x, mask), lambda: imputer(x, mask), floors[1])
+    yield Row(
+        op, f"{what}, Philox noise", "grad-cam", lambda: philox(x, mask), lambda: imputer(x, mask), floors[2], 0.2
+    )
+
+
+def many_images(count: int, share: float, floors: tuple[float, float]) -> Iterator[Row]:
+    """Images of 32 x 32: one by one, where the call itself counts, and as one batch."""
+    batch = torch.from_numpy(np.random.default_rng(1).random((count, 3, 32, 32)).astype(np.float32))
+    kept = torch.from_numpy(~cases.large_case(share, 32).removed).float()
+    masks = torch.stack([kept.roll(i, 1) for i in range(count)])
+    mine, imputer = grad_cam.NoisyLinearImputer(), theirs_grad_cam.NoisyLinearImputer()
+
+    def singly(call: Any) -> Any:
+        return torch.stack([call(image, mask) for image, mask in zip(batch, masks)])
+
+    op, what = "compat imputation", f"{count}x3x32x32, {share:.0%} removed"
+    yield Row(op, f"{what}, one by one", "grad-cam", lambda: singly(mine), lambda: singly(imputer), floors[0])
+    yield Row(
+        op,
+        f"{what}, one batch",
+        "grad-cam",
+        lambda: mine.batched_call(batch, masks),
+        lambda: singly(imputer),
+        floors[1],
+    )
+
+
 def rows(quick: bool) -> Iterator[Row]:
     """The table."""
-    road = theirs_grad_cam.NoisyLinearImputer
-    original = theirs_quantus.functions.perturb_func.noisy_linear_imputation
     side = 64 if quick else 224
     for share, floors in ((0.5, (60, 80, 100)), (0.9, (120, 200, 250))):
-        case = cases.large_case(share, side)
-        image, indices = (
-            case.image.astype(np.float32),
-            np.random.default_rng(0).permutation(np.flatnonzero(case.removed)),
-        )
-        x, mask = torch.from_numpy(image), torch.from_numpy((~case.removed).astype(np.float32))
-        what = f"3x{side}x{side}, smooth, {share:.0%} removed"
-        mine, philox = grad_cam.NoisyLinearImputer(), grad_cam.NoisyLinearImputer(noise_source="philox")
-        yield Row(
-            "compat imputation",
-            f"{what}, their noise",
-            "Quantus",
-            lambda: quantus.noisy_linear_imputation(image, indices),
-            lambda: original(image, indices),
-            floors[0],
-        )
-        yield Row(
-            "compat imputation",
-            f"{what}, their noise",
-            "grad-cam",
-            lambda: mine(x, mask),
-            lambda: road()(x, mask),
-            floors[1],
-        )
-        yield Row(
-            "compat imputation",
-            f"{what}, Philox noise",
-            "grad-cam",
-            lambda: philox(x, mask),
-            lambda: road()(x, mask),
-            floors[2],
-            0.2,
-        )
+        yield from one_image(cases.large_case(share, side), f"3x{side}x{side}, smooth, {share:.0%} removed", floors)
     rng = np.random.default_rng(1)
     for share, floors in ((0.5, (25, 90)), (0.9, (40, 150))):
-        batch = torch.from_numpy(rng.random((16 if quick else 64, 3, 32, 32)).astype(np.float32))
-        masks = torch.stack(
-            [torch.from_numpy(~cases.large_case(share, 32).removed).float().roll(i, 1) for i in range(len(batch))]
-        )
-        mine = grad_cam.NoisyLinearImputer()
-
-        def singly(imputer: Any, batch: Any = batch, masks: Any = masks) -> Any:
-            return torch.stack([imputer(a, m) for a, m in zip(batch, masks)])
-
-        yield Row(
-            "compat imputation",
-            f"{len(batch)}x3x32x32, {share:.0%} removed, one by one",
-            "grad-cam",
-            lambda: singly(mine),
-            lambda: singly(road()),
-            floors[0],
-        )
-        yield Row(
-            "compat imputation",
-            f"{len(batch)}x3x32x32, {share:.0%} removed, one batch",
-            "grad-cam",
-            lambda: mine.batched_call(batch, masks),
-            lambda: singly(road()),
-            floors[1],
-        )
+        yield from many_images(16 if quick else 64, share, floors)
     images = np.zeros((8, 3, 224, 224), np.float32)
     maps = rng.random((8, 1, 224, 224)).astype(np.float32)
 
