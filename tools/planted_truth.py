@@ -56,84 +56,33 @@ def scores_of(model, data, maps, options):
     return table, {name: float(np.nanmean(overlap(a, data.masks, DROPS))) for name, a in maps.items()}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--images", type=int, default=400)
-    parser.add_argument("--train-images", type=int, default=10_000)
-    parser.add_argument("--epochs", type=int, default=7)
-    parser.add_argument("--postprocess", nargs="+", default=["plain", "gaussian(1)", "max(3)"])
-    parser.add_argument("--out", type=Path, default=Path("docs/results/planted-truth"))
-    arguments = parser.parse_args()
-    training, test = load("shapes", "train", n=arguments.train_images), load("shapes", "test", n=arguments.images)
-    chains = [PostProcess.parse(k) for k in arguments.postprocess]
-    sizes = np.quantile(test.masks.mean((1, 2)), [1 / 3, 2 / 3])
-    bins = np.digitize(test.masks.mean((1, 2)), sizes)
-    groups = {
-        "all": np.arange(len(test)),
-        **{f"{w} objects": np.flatnonzero(bins == i) for i, w in enumerate(("small", "middling", "large"))},
-    }
-    found = {group: ([], []) for group in groups}
-    accuracy, gaps = [], []
-    for seed in range(arguments.seeds):
-        result = train(
-            "convnet",
-            training,
-            test,
-            get_recipe("quick", model="convnet", epochs=arguments.epochs),
-            seed=seed,
-            progress="none",
-        )
-        accuracy.append(result.accuracy)
-        options = {"mean": training.mean, "std": training.std}
-        planted = planted_maps(test.images, test.masks, seed=seed)
-        maps = {f"{name} | {k}": k(a) for name, a in planted.items() for k in chains}
-        for group, rows in groups.items():
-            if group != "all" and seed > 1:
-                continue
-            table, truth = scores_of(result.model, test.subset(rows), {n: a[rows] for n, a in maps.items()}, options)
-            found[group][0].append(table)
-            found[group][1].append(truth)
-            if group == "all":
-                gaps.append(table["ROAD, excess over swap"]["rand | plain"])
-        print(f"seed {seed}: accuracy {result.accuracy:.3f}", flush=True)
+def write(arguments, chains, groups, found, accuracy, gaps):
+    """The page and its tables, after every seed: a run that is stopped leaves what it has found."""
+    seeds = len(accuracy)
     arguments.out.mkdir(parents=True, exist_ok=True)
     with (arguments.out / "trust.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ["objects", "score", "rank correlation", "low", "high", *(f"seed {s}" for s in range(arguments.seeds))]
-        )
+        writer.writerow(["objects", "score", "rank correlation", "low", "high", *(f"seed {s}" for s in range(seeds))])
         for group, (scores, truth) in found.items():
             for row in trust_table(scores, truth):
                 e = row.correlation
-                writer.writerow(
-                    [
-                        group,
-                        row.score,
-                        f"{e.value:.4f}",
-                        f"{e.low:.4f}",
-                        f"{e.high:.4f}",
-                        *(f"{v:.4f}" for v in row.per_seed),
-                    ]
-                )
+                writer.writerow([group, row.score, *(f"{v:.4f}" for v in (e.value, e.low, e.high, *row.per_seed))])
     with (arguments.out / "scores.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["seed", "map", "overlap", *found["all"][0][0]])
         for seed, (table, truth) in enumerate(zip(*found["all"])):
             for name, covered in truth.items():
                 writer.writerow([seed, name, f"{covered:.4f}", *(f"{table[s][name]:.4f}" for s in table)])
-    gap = trial_interval(np.array(gaps))
     lines = [
         "# Planted truth: which score can be trusted", "",
-        f"`shapes`, {arguments.images} test images, `convnet` ({arguments.epochs} epochs on {arguments.train_images} images, accuracy "
-        f"{min(accuracy):.3f} to {max(accuracy):.3f}), {arguments.seeds} seeds, twelve planted maps × {', '.join(map(str, chains))}; drop rates "
+        f"`shapes`, {arguments.images} test images, `convnet` ({arguments.epochs} epochs on {arguments.train_images} images, test accuracy "
+        f"{min(accuracy):.3f} to {max(accuracy):.3f}), {seeds} seeds; twelve planted maps × {', '.join(map(str, chains))}; drop rates "
         f"{', '.join(map(str, DROPS))}. Rank correlation of each score with the true overlap of the removed pixels with the object; "
-        "95 % t-interval over seeds. Made by `python tools/planted_truth.py`.", "",
+        "95 % t-interval over seeds (of models and of the maps' noise). Made by `python tools/planted_truth.py`.", "",
     ]  # fmt: skip
     for group, (scores, truth) in found.items():
         lines += [
-            f"## {group.capitalize()}"
-            + ("" if group == "all" else f" ({len(groups[group])} images, {len(scores)} seeds)"),
+            f"## {group.capitalize()} ({len(groups[group])} images)",
             "",
             "| score | rank correlation | interval |",
             "|---|---|---|",
@@ -142,14 +91,51 @@ def main():
             e = row.correlation
             lines.append(f"| {row.score} | {e.value:.3f} | [{e.low:.3f}, {e.high:.3f}] |")
         lines.append("")
+    gap = trial_interval(np.array(gaps))
     lines += [
         "## Random maps and their null", "",
-        f"Excess of `rand` over its `swap`: {100 * gap.value:.2f} points, standard error {100 * gap.error:.2f} over {arguments.seeds} seeds. "
+        f"Excess of `rand` over its `swap`: {100 * gap.value:.2f} points, standard error {100 * gap.error:.2f} over {seeds} seeds. "
         "The two are exchangeable; a difference beyond two standard errors would be a fault.", "",
         "The model part is 0 for all planted maps by construction: they ask no model. It measures what a map knows of a model, not "
         "of the object, so it must not follow the overlap.", "",
     ]  # fmt: skip
     (arguments.out / "README.md").write_text("\n".join(lines))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--images", type=int, default=400)
+    parser.add_argument("--train-images", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, default=7)
+    parser.add_argument("--postprocess", nargs="+", default=["plain", "gaussian(1)", "max(3)"])
+    parser.add_argument("--sizes", action="store_true", help="also by the size of the object, in three bins")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/planted-truth"))
+    arguments = parser.parse_args()
+    training, test = load("shapes", "train", n=arguments.train_images), load("shapes", "test", n=arguments.images)
+    chains = [PostProcess.parse(k) for k in arguments.postprocess]
+    sizes = np.quantile(test.masks.mean((1, 2)), [1 / 3, 2 / 3])
+    bins = np.digitize(test.masks.mean((1, 2)), sizes)
+    groups = {"all": np.arange(len(test))}
+    if arguments.sizes:
+        names = ("small objects", "middling objects", "large objects")
+        groups |= {name: np.flatnonzero(bins == i) for i, name in enumerate(names)}
+    found = {group: ([], []) for group in groups}
+    accuracy, gaps = [], []
+    recipe = get_recipe("quick", model="convnet", epochs=arguments.epochs)
+    for seed in range(arguments.seeds):
+        result = train("convnet", training, test, recipe, seed=seed, progress="none")
+        options = {"mean": training.mean, "std": training.std}
+        planted = planted_maps(test.images, test.masks, seed=seed)
+        maps = {f"{name} | {k}": k(a) for name, a in planted.items() for k in chains}
+        for group, rows in groups.items():
+            table, truth = scores_of(result.model, test.subset(rows), {n: a[rows] for n, a in maps.items()}, options)
+            found[group][0].append(table)
+            found[group][1].append(truth)
+        accuracy.append(result.accuracy)
+        gaps.append(found["all"][0][-1]["ROAD, excess over swap"]["rand | plain"])
+        print(f"seed {seed}: accuracy {result.accuracy:.3f}", flush=True)
+        write(arguments, chains, groups, found, accuracy, gaps)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from roarfast._stopwatch import Stopwatch
 from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.baselines import model_free_map
 from roarfast.explain.external import External
+from roarfast.explain.functions import built_in
 from roarfast.explain.gradcam import find_layer
 from roarfast.explain.model_state import frozen
-from roarfast.explain.names import Name, parse_all
+from roarfast.explain.names import MODEL_FREE_BASES, Name, parse_all
 from roarfast.explain.options import Options
 from roarfast.explain.passes import PASSES, Passes
 from roarfast.explain.plan import Plan
@@ -172,14 +173,15 @@ class Explainer:
         return result
 
     def _other(self, base: str, x: Tensor, index: Tensor, target: Tensor | None) -> Tensor:
-        if base not in self.external:
+        if base in MODEL_FREE_BASES:
             return model_free_map(base, x, index, self.seed, self.options)
+        estimator = self.external[base] if base in self.external else built_in(base, self.options)
         if target is None:
             raise RuntimeError(f"estimator {base!r} needs the target class")
         seed = (self.seed * 0x9E3779B97F4A7C15 + int(index[0])) % 2**63
         watch = Stopwatch(x.device, (PASSES,))
         watch.start()
-        value = self.external[base](self.model, x, target, seed)
+        value = estimator(self.model, x, target, seed)
         watch.lap(PASSES)
         watch.collect()
         self._spent[PASSES] += watch.seconds[PASSES]

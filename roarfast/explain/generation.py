@@ -17,7 +17,7 @@ import roarfast as rf
 from roarfast._progress import progress
 from roarfast.explain.explainer import Explainer
 from roarfast.explain.hashing import data_hash, model_hash
-from roarfast.explain.names import MODEL_FREE_BASES, Name
+from roarfast.explain.names import AT_A_LAYER, MODEL_FREE_BASES, Name
 from roarfast.explain.options import Options
 from roarfast.explain.postprocess import PAPER, PostProcess
 from roarfast.explain.store import AttributionStore, MapWriter, StoredMaps
@@ -44,7 +44,9 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
 
     Model and seed are left out (null) where the estimator does not depend on them.
     """
-    random = name.ensemble is not None or name.base in ("rand", "nested_block") or name.base in explainer.external
+    random = (
+        name.ensemble is not None or name.base in ("rand", "nested_block", "iba") or name.base in explainer.external
+    )
     alone = name.base in MODEL_FREE_BASES
     return {
         "estimator": str(name),
@@ -153,12 +155,14 @@ def _map_shape(explainer: Explainer, example: Tensor) -> tuple[int, ...]:
 
 
 def _channels(name: Name, map_shape: tuple[int, ...]) -> int:
-    return 1 if name.base == "gc" or name.base in MODEL_FREE_BASES else map_shape[0]
+    return 1 if name.base in (*AT_A_LAYER, *MODEL_FREE_BASES) else map_shape[0]
 
 
 def _relevant(name: Name, options: Options) -> dict[str, Any]:
     prefixes = {"ig": "ig_", "gc": "gc_", "sobel": "sobel_", "nested_block": "block_"}
     keep = tuple(prefix for base, prefix in prefixes.items() if base == name.base)
+    if name.base in AT_A_LAYER and name.base != "gc":
+        keep += ("gc_layer",)
     if name.ensemble is not None:
         keep += ("noise", "input_range", "vg_unbiased") if name.ensemble == "vg" else ("noise", "input_range")
     if name.ensemble is not None or name.base == "ig":

@@ -1,9 +1,13 @@
-"""Guided backpropagation (Springenberg et al., 2015): ReLUs that pass back positive gradients only."""
+"""ReLUs with another rule for what they pass back.
+
+Guided backpropagation (Springenberg et al., 2015): positive gradients, where the input was positive. DeConvNet (Zeiler
+and Fergus, 2014): positive gradients, whatever the input was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -32,7 +36,25 @@ class _GuidedReLU(torch.autograd.Function):
         return torch.ops.aten.threshold_backward(gradients[0].relu(), y, 0), None
 
 
-class _GuidedMode(TorchFunctionMode):
+class _DeconvReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, in_place: bool) -> Tensor:
+        if not in_place:
+            return x.relu()
+        y = x.relu_()
+        ctx.mark_dirty(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0].relu(), None
+
+
+class _ReluMode(TorchFunctionMode):
+    def __init__(self, rule: type[torch.autograd.Function]) -> None:
+        super().__init__()
+        self.rule = rule
+
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -42,30 +64,38 @@ class _GuidedMode(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func is F.relu:
-            return _relu(*args, **kwargs)
+            return self._relu(*args, **kwargs)
         if func in _RELU:
-            return _relu(args[0] if args else kwargs["input"], False)
+            return self._relu(args[0] if args else kwargs["input"], False)
         if func in _RELU_IN_PLACE:
-            return _relu(args[0] if args else kwargs["input"], True)
+            return self._relu(args[0] if args else kwargs["input"], True)
         return func(*args, **kwargs)
 
+    def _relu(self, input: Tensor, inplace: bool = False) -> Any:  # the parameter names of F.relu
+        return self.rule.apply(input, inplace)  # type: ignore[no-untyped-call]
 
-def _relu(input: Tensor, inplace: bool = False) -> Tensor:  # the parameter names of F.relu
-    return _GuidedReLU.apply(input, inplace)  # type: ignore[no-any-return, no-untyped-call]
 
-
-@contextmanager
-def guided_relus(model: nn.Module) -> Iterator[None]:
+def guided_relus(model: nn.Module) -> AbstractContextManager[None]:
     """Inside, every ReLU that runs in Python gets the guided rule.
 
     Modules (reused and in-place ones too), `F.relu`, `torch.relu`, `x.relu()` and `x.relu_()`: the calls are
     intercepted, so the model is not touched.
     """
+    return _with_rule(model, _GuidedReLU, "guided backprop")
+
+
+def deconv_relus(model: nn.Module) -> AbstractContextManager[None]:
+    """Inside, every ReLU that runs in Python gets the rule of DeConvNet; as `guided_relus`."""
+    return _with_rule(model, _DeconvReLU, "DeConvNet")
+
+
+@contextmanager
+def _with_rule(model: nn.Module, rule: type[torch.autograd.Function], method: str) -> Iterator[None]:
     for name, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             raise ValueError(
-                f"guided backprop cannot see the ReLUs inside a TorchScript module ({name or 'the model'}): "
+                f"{method} cannot see the ReLUs inside a TorchScript module ({name or 'the model'}): "
                 "pass the Python module it was made from"
             )
-    with _GuidedMode():
+    with _ReluMode(rule):
         yield
