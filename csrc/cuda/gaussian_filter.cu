@@ -2,10 +2,16 @@
 //  - fused, when a tile with its halo fits in 48 KB of shared memory (float: sigma up to about 5):
 //    one kernel, each pixel read once (halos come from the L2 cache) and written once, weights in
 //    the kernel's parameters;
-//  - through the workspace for larger radii and for derivatives: weights computed on the device,
-//    one kernel per axis, the image between them in compute precision.
+//  - for larger radii and derivatives one kernel per axis (gaussian_long.h), the image between them
+//    in the workspace, in compute precision; for radii beyond shared memory (hundreds of pixels) and
+//    odd derivatives a plain loop.
+// Weights come from the host, so that they are the same bits on every backend.
+#include <algorithm>
+#include <vector>
+
 #include "common/filter_args.h"
 #include "common/gaussian_weights.h"
+#include "cuda/gaussian_long.h"
 #include "cuda/support/launch.h"
 #include "cuda/support/tiles.h"
 
@@ -37,12 +43,19 @@ __device__ __forceinline__ C symmetric_sum(const C* centre, int stride, const C*
 // Vertical pass of a tile, source [32 + 2 ry, cols] -> blurred [32, cols].
 // A thread takes 4 pixels of a column; with a radius known at compile time
 // it loads their 4 + 2 ry source pixels once, into registers.
+// Columns outside [left, right) are those of a constant border: `cval`, as on the CPU, and not a
+// blur of it, which rounds.
 template <int kRadius, typename C>
 __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int cols,
-                                             const C* weights, int radius) {
+                                             const C* weights, int radius, int left, int right,
+                                             C cval) {
   constexpr int kPerThread = kTileHeight / kTileThreadsY;
   const int first = threadIdx.y * kPerThread;
   for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
+    if (c < left || c >= right) {
+      for (int i = first; i < first + kPerThread; ++i) blurred[i * cols + c] = cval;
+      continue;
+    }
     if constexpr (kRadius > 0) {
       C window[kPerThread + 2 * kRadius];
 #pragma unroll
@@ -82,9 +95,12 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t t = blockIdx.x; t < tiling.total; t += gridDim.x) {
     const rf::Tile tile = rf::tile_at(tiling, t, kTileWidth<C>);
     rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - radius_y, tile.x - radius_x,
-                  rows, cols, modes, cval, source, [](T v) { return rf::load(v); });
+                  rows, cols, cols, modes, cval, source, [](T v) { return rf::load(v); });
     __syncthreads();
-    blur_columns<kRadius>(source, blurred, cols, weights.y, radius_y);
+    const bool constant = modes.x == RF_CONSTANT;
+    blur_columns<kRadius>(source, blurred, cols, weights.y, radius_y,
+                          constant ? radius_x - tile.x : 0,
+                          constant ? tiling.w - tile.x + radius_x : cols, cval);
     __syncthreads();
     for (int r = threadIdx.y; r < kTileHeight && tile.y + r < tiling.h; r += kTileThreadsY) {
       T* row = out + tile.first_pixel + static_cast<int64_t>(tile.y + r) * tiling.w + tile.x;
@@ -97,30 +113,32 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The weights of one axis, for radii too large for kernel
-// parameters: one block; writes weights[0 .. radius].
+// Weights that are too many for the parameters of the kernel that uses them, a part at a time.
+template <typename C>
+struct WeightPart {
+  static constexpr int kCount = 3840 / sizeof(C);
+  C at[kCount];
+};
 template <typename C>
 __global__ void __launch_bounds__(kThreads)
-    gaussian_weights_kernel(C* weights, double sigma, int order, int radius) {
-  RF_SHARED(double, partial, [kThreads]);
-  const int thread = static_cast<int>(threadIdx.x);
-  const double inverse_variance = order > 0 ? 1.0 / (sigma * sigma) : 0.0;
-  const double factor = radius > 0 ? -0.5 / (sigma * sigma) : 0.0;
-  double sum = 0.0;
-  for (int64_t k = radius - thread; k > 0; k -= kThreads)
-    sum += exp(factor * static_cast<double>(k * k));
-  partial[thread] = sum;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (thread < half) partial[thread] += partial[thread + half];
-    __syncthreads();
+    store_weights_kernel(C* to, const __grid_constant__ WeightPart<C> part, int count) {
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += kThreads) to[k] = part.at[k];
+}
+
+template <typename C>
+rf_status store_weights(C* to, double sigma, int64_t order, int64_t radius, rf_stream stream) {
+  std::vector<C> weights(static_cast<size_t>(radius + 1));
+  rf::gaussian_weights(sigma, order, radius, weights.data());
+  for (int64_t first = 0; first <= radius; first += WeightPart<C>::kCount) {
+    const int count =
+        static_cast<int>(std::min<int64_t>(WeightPart<C>::kCount, radius + 1 - first));
+    WeightPart<C> part{};
+    std::copy_n(weights.data() + first, count, part.at);
+    const rf_status status =
+        rf::launch(store_weights_kernel<C>, 1, kThreads, 0, stream, to + first, part, count);
+    if (status != RF_OK) return status;
   }
-  const double total = 1.0 + 2.0 * partial[0];
-  for (int64_t k = thread; k <= radius; k += kThreads) {
-    const double x = static_cast<double>(k);
-    weights[k] = static_cast<C>(rf::derivative_factor(x, inverse_variance, order) *
-                                (exp(factor * (x * x)) / total));
-  }
+  return RF_OK;
 }
 
 // One pass along one axis for any radius: a thread per pixel, neighbouring threads in neighbouring
@@ -180,6 +198,41 @@ rf_status run_fused(const T* in, T* out, int64_t n, int64_t h, int64_t w, double
                     static_cast<C>(cval), weights);
 }
 
+// One axis by a kernel of gaussian_long.h, or by the plain loop where the radius is too long for
+// it or the derivative is odd.
+template <typename In, typename Out>
+rf_status run_axis(const In* in, Out* out, rf::compute_t<In>* device_weights, int64_t n, int64_t h,
+                   int64_t w, bool along_rows, double sigma, int64_t radius, int64_t order,
+                   rf_border mode, double cval, rf_stream stream) {
+  using C = rf::compute_t<In>;
+  size_t shared_limit = 0;
+  rf_status status = rf::shared_memory_limit(&shared_limit);
+  if (status != RF_OK) return status;
+  const bool odd = order % 2 == 1;
+  const size_t shared =
+      radius <= rf::kMaxLongRadius ? rf::long_shared_bytes<C>(radius) : ~size_t{0};
+  if (!odd && shared <= shared_limit) {
+    rf::LongWeights<C> weights{};
+    rf::gaussian_weights(sigma, order, radius, weights.at);
+    const int tile_h = along_rows ? rf::kLongLines : rf::kLongTile,
+              tile_w = along_rows ? rf::kLongTile : rf::kLongLines;
+    const rf::LongTiling tiling(n, h, w, tile_h, tile_w);
+    const auto kernel = along_rows ? rf::gaussian_long_rows_kernel<In, Out>
+                                   : rf::gaussian_long_columns_kernel<In, Out>;
+    status = rf::allow_dynamic_shared(kernel, shared);
+    if (status != RF_OK) return status;
+    return rf::launch(kernel, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY), shared, stream, in,
+                      out, tiling, static_cast<int>(radius), rf::long_halo(radius), mode,
+                      static_cast<C>(cval), weights);
+  }
+  status = store_weights(device_weights, sigma, order, radius, stream);
+  if (status != RF_OK) return status;
+  const int64_t blocks = std::min((n * h * w + kThreads - 1) / kThreads, rf::kMaxGrid);
+  return rf::launch(gaussian_axis_kernel<In, Out>, dim3(static_cast<unsigned>(blocks)), kThreads, 0,
+                    stream, in, out, device_weights, n * h * w, h, w, along_rows, radius, odd, mode,
+                    cval);
+}
+
 template <typename T>
 rf_status run_by_axis(const T* in, T* out, int64_t n, int64_t h, int64_t w, double sigma_y,
                       double sigma_x, int64_t radius_y, int64_t radius_x, int64_t order_y,
@@ -189,25 +242,11 @@ rf_status run_by_axis(const T* in, T* out, int64_t n, int64_t h, int64_t w, doub
   C* between = static_cast<C*>(workspace);
   C* weights_y = between + n * h * w;
   C* weights_x = weights_y + radius_y + 1;
-  const int64_t blocks = std::min((n * h * w + kThreads - 1) / kThreads, rf::kMaxGrid);
-  const dim3 grid(static_cast<unsigned>(blocks));
-  rf_status status = rf::launch(gaussian_weights_kernel<C>, 1, kThreads, 0, stream, weights_y,
-                                sigma_y, order_y, radius_y);
-  if (status == RF_OK) {
-    status = rf::launch(gaussian_weights_kernel<C>, 1, kThreads, 0, stream, weights_x, sigma_x,
-                        order_x, radius_x);
-  }
-  if (status == RF_OK) {
-    status =
-        rf::launch(gaussian_axis_kernel<T, C>, grid, kThreads, 0, stream, in, between, weights_y,
-                   n * h * w, h, w, false, radius_y, order_y % 2 == 1, modes.y, cval);
-  }
-  if (status == RF_OK) {
-    status =
-        rf::launch(gaussian_axis_kernel<C, T>, grid, kThreads, 0, stream, between, out, weights_x,
-                   n * h * w, h, w, true, radius_x, order_x % 2 == 1, modes.x, cval);
-  }
-  return status;
+  const rf_status status = run_axis(in, between, weights_y, n, h, w, false, sigma_y, radius_y,
+                                    order_y, modes.y, cval, stream);
+  if (status != RF_OK) return status;
+  return run_axis(static_cast<const C*>(between), out, weights_x, n, h, w, true, sigma_x, radius_x,
+                  order_x, modes.x, cval, stream);
 }
 
 }  // namespace

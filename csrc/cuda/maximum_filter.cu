@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     const rf::Tile where = rf::tile_at(tiling, t, kTileWidth<K>);
     K *tile = shared, *spare = shared + rows * cols;  // each [rows, cols]
     rf::load_tile(in + where.first_pixel, tiling.h, tiling.w, where.y - window_y.before,
-                  where.x - window_x.before, rows, cols, modes, rf::to_max_key(cval), tile,
+                  where.x - window_x.before, rows, cols, cols, modes, rf::to_max_key(cval), tile,
                   [](T v) { return rf::to_max_key(v); });
     __syncthreads();
     const int covered_y = grow_windows(tile, spare, rows, cols, cols, cols, size_y);

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     const rf::Tile tile = rf::tile_at(tiling, t, kTileWidth<C>);
     C* tile_source = source;
     rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - 1, tile.x - 1, kRows, kCols,
-                  modes, cval, tile_source, [](T v) { return rf::load(v); });
+                  kCols, modes, cval, tile_source, [](T v) { return rf::load(v); });
     __syncthreads();
     for (int r = threadIdx.y; r < kDerivedRows; r += kTileThreadsY) {
       for (int c = threadIdx.x; c < kDerivedCols; c += kTileThreadsX) {

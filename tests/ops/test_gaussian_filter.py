@@ -215,3 +215,21 @@ def test_a_mode_per_axis(backend: Backend, rng, modes, sigma):
 def test_bad_orders_and_modes(kwargs, error, message):
     with pytest.raises(error, match=message):
         rf.gaussian_filter(np.zeros((3, 3)), 1, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("border", ["reflect", "mirror", "nearest", "wrap", "constant"])
+def test_cuda_sources_give_the_bits_of_the_cpu(rng, dtype, border):
+    """Every route (tile in shared memory, one axis at a time, plain loop), also where weights or the border round."""
+    backend = pytest.importorskip("roarfast._backend")
+    try:
+        backend.simt()
+    except rf.BackendError as error:
+        pytest.skip(str(error))
+    for (h, w), sigma in (((15, 37), 3.3), ((40, 70), 1.0), ((70, 40), (7.0, 11.0)), ((37, 150), 10.0), ((5, 9), 90.0)):
+        a = rng.standard_normal((1, h, w)).astype(dtype)
+        expected = rf.gaussian_filter(a, sigma, mode=border, cval=-2.5)
+        with backend.use_host_backend("simt"):
+            np.testing.assert_array_equal(
+                rf.gaussian_filter(a, sigma, mode=border, cval=-2.5), expected, f"{h} x {w}, {sigma}"
+            )

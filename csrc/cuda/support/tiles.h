@@ -57,19 +57,31 @@ __device__ __forceinline__ Tile tile_at(const Tiling& tiling, int64_t index, int
           (in_image - row * tiling.per_row) * tile_w};
 }
 
-// dst[r * cols + c] = convert(pixel (y + r, x + c)), `constant` where the border supplies it. The
-// whole block takes part; neighbouring threads load neighbouring columns. Call __syncthreads()
-// before using dst.
+// dst[r * pitch + c] = convert(pixel (y + r, x + c)), `constant` where the border supplies it. The
+// whole block takes part; neighbouring threads load neighbouring columns. Where a column comes from
+// is found once for all rows. Call __syncthreads() before using dst.
 template <typename T, typename W, typename Convert>
 __device__ __forceinline__ void load_tile(const T* image, int h, int w, int y, int x, int rows,
-                                          int cols, Borders modes, W constant, W* dst,
+                                          int cols, int pitch, Borders modes, W constant, W* dst,
                                           const Convert& convert) {
-  for (int r = threadIdx.y; r < rows; r += kTileThreadsY) {
-    const int source_y = border_index_as<int>(y + r, h, modes.y);
-    const T* row = image + static_cast<int64_t>(source_y) * w;
-    for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
-      const int source_x = border_index_as<int>(x + c, w, modes.x);
-      dst[r * cols + c] = source_y < 0 || source_x < 0 ? constant : convert(row[source_x]);
+  constexpr int kAtOnce = 3, kNoColumn = -2;
+  for (int first = threadIdx.x; first < cols; first += kAtOnce * kTileThreadsX) {
+    int source_x[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int c = first + k * kTileThreadsX;
+      source_x[k] = c < cols ? border_index_as<int>(x + c, w, modes.x) : kNoColumn;
+    }
+    for (int r = threadIdx.y; r < rows; r += kTileThreadsY) {
+      const int source_y = border_index_as<int>(y + r, h, modes.y);
+      const T* row = image + static_cast<int64_t>(source_y) * w;
+      W* to = dst + r * pitch + first;
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (source_x[k] == kNoColumn) continue;
+        to[k * kTileThreadsX] =
+            source_y < 0 || source_x[k] < 0 ? constant : convert(row[source_x[k]]);
+      }
     }
   }
 }
