@@ -12,7 +12,7 @@ import torch
 
 from roarfast.data.dataset import Array, DataError, Dataset
 from roarfast.data.pack import verify_images
-from roarfast.data.stream import StreamedBatch, stream_batches
+from roarfast.data.stream import StreamedBatch, stream_batches, upload
 from roarfast.ops.gather_batch import PerChannel, gather_batch
 
 _TOGETHER = 600_000  # values of small batches made in one call: 2.4 MB, which stay in a cache until they are used
@@ -170,7 +170,7 @@ class DeviceDataset:
             yield self._resident_batch(some)
 
     def _resident_batch(self, some: list[Array]) -> tuple[StreamedBatch, list[int]]:
-        rows = _to_tensor(some[0] if len(some) == 1 else np.concatenate(some), self.device)
+        rows = upload(some[0] if len(some) == 1 else np.concatenate(some), self.device)
         return StreamedBatch(self.images, rows, None, self.codes, self.imputed), [len(r) for r in some]  # type: ignore[arg-type]
 
     def _streamed_batches(self, index: Iterable[Array]) -> Iterator[tuple[StreamedBatch, list[int]]]:

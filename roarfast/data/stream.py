@@ -112,4 +112,12 @@ def _as_batch(tensors: list[torch.Tensor], rows: Array, arrays: list[Any], devic
     images, codes, imputed = (None if a is None else next(given) for a in arrays)
     assert images is not None
     position = torch.arange(len(rows), device=device)
-    return StreamedBatch(images, position, torch.from_numpy(rows).to(device), codes, imputed)
+    return StreamedBatch(images, position, upload(rows, device), codes, imputed)
+
+
+def upload(rows: Array, device: torch.device) -> torch.Tensor:
+    """A batch's rows on the device. A plain copy to a GPU waits until it has done all it was told before: pinned, it does not."""
+    host = torch.from_numpy(rows)
+    if device.type != "cuda":
+        return host.to(device)
+    return host.pin_memory().to(device, non_blocking=True)  # torch keeps the pinned copy until the stream has read it

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +22,14 @@ _INSTEAD = {
     "mean_all": "it is called 'image_mean'",
     "dataset_mean": "an op sees one batch: give the means of the dataset, one number per channel",
 }
+_CACHED = 64  # constants that stay on their device
 
 
 class Fill(NamedTuple):
-    """A replacement: `values` ([c] or [n, c]) and `other` (images) are arrays like x or None."""
+    """A replacement: `constants` as numbers, or `values` ([n, c]) and `other` (images) as arrays like x; else None."""
 
     kind: str
+    constants: list[float] | None  # c of them, or n * c
     values: Any
     other: Any
     noise_mean: float
@@ -42,40 +47,76 @@ def prepare(
             raise ValueError(f"{name} {value!r}: {_INSTEAD[value]}")
         check.one_of(name, value, NAMES)
         if value == "blur":
-            return Fill("image", None, _blur(x, layout, sigma), mean, std)
+            return Fill("image", None, None, _blur(x, layout, sigma), mean, std)
         if value != "zero":
-            return Fill(value, None, None, mean, std)
+            return Fill(value, None, None, None, mean, std)
         value = 0.0
-    return Fill("values", _values(name, value, x, sizes), None, mean, std)
+    if is_tensor(value) and value.ndim > 0 and value.device.type != "cpu":
+        return Fill("values", None, _device_values(name, value, x, sizes), None, mean, std)
+    return Fill("values", _constants(name, value, x, sizes), None, None, mean, std)
 
 
-def _values(name: str, value: Any, x: Any, sizes: Layout) -> Any:
-    """float64 `[c]` or `[n, c]` of the library of x."""
-    given = value.detach().cpu().numpy() if is_tensor(value) else value
-    try:
-        values = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be a number, one per channel, [N, C], or one of {', '.join(map(repr, NAMES))}, got {value!r}"
-        ) from None
-    if values.ndim == 0:
-        values = np.full(sizes.c, float(values))
-    elif values.ndim > 1:
-        values = values.reshape(-1, values.shape[-1])
-    if values.shape not in ((sizes.c,), (sizes.n, sizes.c)):
+def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
+    """`c` or `n * c` numbers. Plain numbers without NumPy, so that torch.compile can follow."""
+    if type(value) in (int, float):
+        values, shape = [float(value)] * sizes.c, (sizes.c,)
+    elif type(value) in (list, tuple) and all(type(v) in (int, float) for v in value):
+        values, shape = [float(v) for v in value], (len(value),)
+    else:
+        given = value.detach().cpu().numpy() if is_tensor(value) else value
+        try:
+            array = np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} must be a number, one per channel, [N, C], or one of {', '.join(map(repr, NAMES))}, got {value!r}"
+            ) from None
+        if array.ndim == 0:
+            array = np.full(sizes.c, float(array))
+        elif array.ndim > 1:
+            array = array.reshape(-1, array.shape[-1])
+        values, shape = [float(v) for v in array.reshape(-1)], array.shape
+    _check_shape(name, shape, sizes)
+    if not all(math.isfinite(v) for v in values):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    if check.dtype_name(x) == "uint8" and not all(0 <= v <= 255 for v in values):
+        raise ValueError(f"{name} must be in [0, 255] for uint8 images, got {value!r}")
+    return values
+
+
+def _device_values(name: str, value: Any, x: Any, sizes: Layout) -> Any:
+    """float64 `[c]` or `[n, c]` where it is: looking at the numbers would wait for the device."""
+    check.same_kind(x=x, **{name: value})
+    values = value.detach().double()
+    values = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values
+    _check_shape(name, tuple(values.shape), sizes)
+    return values.contiguous()
+
+
+def _check_shape(name: str, shape: tuple[int, ...], sizes: Layout) -> None:
+    if shape not in ((sizes.c,), (sizes.n, sizes.c)):
         raise ValueError(
             f"{name} must be one number, {sizes.c} (one per channel) or {sizes.n} x {sizes.c} (per image and channel), "
-            f"got shape {np.shape(given)}"
+            f"got shape {shape}"
         )
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    if check.dtype_name(x) == "uint8" and values.size and not (values.min() >= 0 and values.max() <= 255):
-        raise ValueError(f"{name} must be in [0, 255] for uint8 images, got {value!r}")
-    if is_tensor(x):
-        import torch
 
-        return torch.from_numpy(values).to(x.device)
-    return np.ascontiguousarray(values)
+
+def kernel_values(constants: Sequence[float] | None, values: Any, like: Any, c: int) -> tuple[Any, int]:
+    """What the kernels take: an array of the library and device of `like`, and whether it is per image."""
+    if constants is None:
+        return values, int(values is not None and len(values.shape) == 2)
+    per_image = int(len(constants) != c)
+    if not is_tensor(like):
+        return np.array(constants), per_image
+    make = _constants_on if len(constants) <= _CACHED else _constants_on.__wrapped__
+    return make(tuple(constants), like.device), per_image
+
+
+@lru_cache(maxsize=256)
+def _constants_on(constants: tuple[float, ...], device: Any) -> Any:
+    """On a GPU an upload that waits for the device: once, not in every call."""
+    import torch
+
+    return torch.tensor(constants, dtype=torch.float64, device=device)
 
 
 def _blur(x: Any, layout: str, sigma: Any) -> Any:

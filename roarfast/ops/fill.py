@@ -63,7 +63,7 @@ def fill(
     ready = _fills.prepare("value", value, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
     return _op(  # type: ignore[no-any-return]
-        x, mask, ready.values, ready.other, index, ready.kind, layout, ready.noise_mean, ready.noise_std,
+        x, mask, ready.constants, ready.values, ready.other, index, ready.kind, layout, ready.noise_mean, ready.noise_std,
         selection.seed_value(seed), out=out,
     )  # fmt: skip
 
@@ -139,6 +139,7 @@ def _run(
     xp: Arrays,
     x: Any,
     mask: Any,
+    constants: Any,
     values: Any,
     other: Any,
     index: Any,
@@ -152,10 +153,10 @@ def _run(
     x, mask = xp.contiguous(x), xp.contiguous(mask)
     n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
     result = xp.output(out, x.shape, xp.dtype(x), x)
-    per_image = values is not None and len(values.shape) == 2
+    values, per_image = _fills.kernel_values(constants, values, x, c)
     shape = DTYPE_CODES[xp.dtype(x)], n, c, p, layout_code, int(per_feature)
     xp.call(
-        x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, int(per_image), other, noise_mean, noise_std,
+        x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, per_image, other, noise_mean, noise_std,
         seed, index,
     )  # fmt: skip
     return xp.finish(result, out)
@@ -167,7 +168,7 @@ def _fake(x: Any, *_: Any) -> Any:
 
 _op = define_op(
     "fill",
-    "(Tensor x, Tensor mask, Tensor? values, Tensor? other, Tensor? index, str kind, str layout, float noise_mean, "
+    "(Tensor x, Tensor mask, float[]? constants, Tensor? values, Tensor? other, Tensor? index, str kind, str layout, float noise_mean, "
     "float noise_std, int seed) -> Tensor",
     _run,
     _fake,

@@ -115,13 +115,12 @@ def gather_batch(
     check.one_of("dtype", name, _OUT_DTYPES)
     if name == "bfloat16" and not is_tensor(images):
         raise TypeError("dtype 'bfloat16' needs torch tensors: NumPy has no bfloat16")
-    device = images.device if is_tensor(images) else None
     plain = all(value is None or _is_plain(value) for value in (mean, std, fill, pad_value))
-    table = (_table if plain else _table.__wrapped__)(channels, mean, std, fill, pad_value, device)
+    numbers = (_numbers if plain else _numbers.__wrapped__)(channels, mean, std, fill, pad_value)
     if check_index:
         _check_range(index, n)
     return _op(
-        images, index, table, ids, codes, imputed, layout, rate_index, bool(keep), pad, out_h, out_w, bool(random_crop),
+        images, index, numbers, ids, codes, imputed, layout, rate_index, bool(keep), pad, out_h, out_w, bool(random_crop),
         bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
         out=out,
     )  # type: ignore[no-any-return]  # fmt: skip
@@ -169,7 +168,8 @@ def _check_codes(codes: Any, rate_index: int | None, nchw: tuple[int, int, int, 
 
 
 def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
-    values = [value] * channels if np.ndim(value) == 0 else list(value)  # type: ignore[arg-type]
+    one = type(value) in _NUMBERS or (type(value) not in (tuple, list) and np.ndim(value) == 0)
+    values = [value] * channels if one else list(value)  # type: ignore[arg-type]
     if len(values) != channels:
         raise ValueError(f"{name} must be one number or one per channel ({channels}), got {len(values)}")
     return tuple(check.number(name, v) for v in values)
@@ -181,18 +181,22 @@ def _is_plain(value: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _table(
-    channels: int, mean: PerChannel, std: PerChannel, fill: PerChannel | None, pad_value: PerChannel, device: Any
-) -> Any:
-    """Rows scale, bias, normalised fill, normalised pad: what rf_gather_batch takes. Cached, so also on its device."""
-    means, stds, pads = (
-        np.array(_per_channel(name, value, channels))
-        for name, value in (("mean", mean), ("std", std), ("pad_value", pad_value))
-    )
-    fills = 255.0 * means if fill is None else np.array(_per_channel("fill", fill, channels))
+def _numbers(
+    channels: int, mean: PerChannel, std: PerChannel, fill: PerChannel | None, pad_value: PerChannel
+) -> list[float]:
+    """Mean, standard deviation, fill and padding, one after the other, each per channel."""
+    means, stds = _per_channel("mean", mean, channels), _per_channel("std", std, channels)
     if min(stds) <= 0:
         raise ValueError(f"std must be > 0, got {min(stds):g}")
-    table = np.empty((4, channels), np.float32)
+    fills = tuple(255.0 * m for m in means) if fill is None else _per_channel("fill", fill, channels)
+    return [*means, *stds, *fills, *_per_channel("pad_value", pad_value, channels)]
+
+
+@lru_cache(maxsize=256)
+def _table(numbers: tuple[float, ...], device: Any) -> Any:
+    """Rows scale, bias, normalised fill, normalised pad: what rf_gather_batch takes. Cached, so also on its device."""
+    means, stds, fills, pads = np.array(numbers).reshape(4, -1)
+    table = np.empty((4, len(means)), np.float32)
     table[0] = 1.0 / (255.0 * stds)
     table[1] = -means / stds
     for row, level in ((2, fills), (3, pads)):
@@ -206,10 +210,11 @@ def _table(
 
 
 def _run(
-    xp: Arrays, images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, rate_index: int,
+    xp: Arrays, images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, layout: str, rate_index: int,
     keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
     out_layout: str, out: Any = None,
 ) -> Any:  # fmt: skip
+    table = _table(tuple(numbers), images.device if is_tensor(images) else None)
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
     codes = None if codes is None else xp.contiguous(codes)
@@ -236,7 +241,7 @@ def _permute(a: Any, *order: int) -> Any:
     return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)
 
 
-def _fake(images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: Any, layout: str, *rest: Any) -> Any:
+def _fake(images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, layout: str, *rest: Any) -> Any:
     import torch
 
     out_h, out_w, dtype, out_layout = rest[3], rest[4], rest[9], rest[10]
@@ -248,7 +253,7 @@ def _fake(images: Any, index: Any, table: Any, ids: Any, codes: Any, imputed: An
 
 _op = define_op(
     "gather_batch",
-    "(Tensor images, Tensor index, Tensor table, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int rate_index, "
+    "(Tensor images, Tensor index, float[] numbers, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int rate_index, "
     "bool keep, int pad, int out_h, int out_w, bool random_crop, bool flip, int seed, int epoch, str dtype, str out_layout) "
     "-> Tensor",
     _run,

@@ -41,7 +41,7 @@ class ImputeInfo(NamedTuple):
 def impute_linear(
     x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
     max_iter: int | None = ..., weights: Any = ..., return_info: Literal[False] = ..., *, noise_kind: str = ...,
-    empty_value: float = ..., layout: str = ..., out: ArrayT | None = ...,
+    empty_value: float = ..., layout: str = ..., check_result: bool = ..., out: ArrayT | None = ...,
 ) -> ArrayT: ...  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def impute_linear(
 def impute_linear(
     x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
     max_iter: int | None = ..., weights: Any = ..., *, return_info: Literal[True], noise_kind: str = ...,
-    empty_value: float = ..., layout: str = ..., out: ArrayT | None = ...,
+    empty_value: float = ..., layout: str = ..., check_result: bool = ..., out: ArrayT | None = ...,
 ) -> tuple[ArrayT, ImputeInfo]: ...  # fmt: skip
 
 
@@ -68,6 +68,7 @@ def impute_linear(
     noise_kind: str = "gaussian",
     empty_value: float = 0.0,
     layout: str = "NCHW",
+    check_result: bool = True,
     out: Any = None,
 ) -> Any:
     """Replace removed pixels by the weighted mean of their neighbours, all of them at once, plus noise (ROAD).
@@ -98,6 +99,8 @@ def impute_linear(
         empty_value: The value of removed pixels that no known pixel determines: all of them if every pixel of an image
             is removed; with weights that leave the image disconnected, parts without a known pixel.
         layout: Memory order of `x` and of the result, `"NCHW"` or `"NHWC"`.
+        check_result: Whether to raise or warn by what happened (see below), which on CUDA waits for the device once.
+            False in CUDA-graph capture.
         out: Where to write the result.
 
     Returns:
@@ -120,15 +123,16 @@ def impute_linear(
     check.array("x", x, (*FLOATS, "uint8"), 3, f"[..., {', '.join(layout[1:])}]")
     result, info = solve(
         x, mask, noise, seed, index, tol, max_iter, weights, noise_kind, empty_value, layout,
-        "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x), out,
+        "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x), out, check_result, return_info,
     )  # fmt: skip
     return (result, info) if return_info else result
 
 
 def solve(
     x: Any, mask: Any, noise: float, seed: int, index: Any, tol: float, max_iter: int | None, weights: Any,
-    noise_kind: str, empty_value: float, layout: str, dtype: str, out: Any,
-) -> tuple[Any, ImputeInfo]:  # fmt: skip
+    noise_kind: str, empty_value: float, layout: str, dtype: str, out: Any, checked: bool = True,
+    with_info: bool = False,
+) -> tuple[Any, ImputeInfo | None]:  # fmt: skip
     """`impute_linear` with the dtype of the result chosen: uint8 images may also become uint8 or float16."""
     check.array("mask", mask, ("bool", "uint8"), 2, "[..., H, W]")
     check.same_kind(x=x, mask=mask)
@@ -136,11 +140,9 @@ def solve(
     h, w = (x.shape[-3], x.shape[-2]) if layout == "NHWC" else (x.shape[-2], x.shape[-1])
     if tuple(mask.shape[-2:]) != (h, w):
         raise ValueError(f"mask must be [..., {h}, {w}] like x, got shape {tuple(mask.shape)}")
-    try:
-        fits = np.broadcast_shapes(tuple(mask.shape[:-2]), leading) == leading
-    except ValueError:
-        fits = False
-    if not fits:
+    own = tuple(mask.shape[:-2])
+    aligned = leading[len(leading) - len(own) :] if len(own) <= len(leading) else None
+    if aligned is None or any(a not in (1, b) for a, b in zip(own, aligned)):
         raise ValueError(
             f"mask must broadcast to the leading dimensions {leading} of x plus ({h}, {w}), got shape {tuple(mask.shape)}"
         )
@@ -152,16 +154,14 @@ def solve(
         x, mask, _sample_ids(index, x, leading), check.number("noise", noise, low=0), noise_kind,
         check.integer("seed", seed, 0, 2**63 - 1), check.number("tol", tol, 1e-10, 0.1),
         check.integer("max_iter", max_iter, 1, 2**30), halves, check.number("empty_value", empty_value),
-        layout, dtype,
+        layout, dtype, bool(checked),
     )  # fmt: skip
     if out is None:
         result, *parts = _op(*args)
     else:
         # Not `_op(..., out=out)`: torch has no variant of it that writes one of five results.
         result, *parts = _op.run(_torch_arrays() if is_tensor(x) else NUMPY, *args, out=out)
-    info, status = _summary(parts, leading)
-    _report(info, status, args[2], tol, max_iter)
-    return result, info
+    return result, (_summary(parts, leading) if with_info else None)
 
 
 def _half_weights(weights: Any) -> list[float]:
@@ -192,7 +192,7 @@ def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
     if is_tensor(x):
         import torch
 
-        index = torch.as_tensor(index, device=x.device)
+        index = index if is_tensor(index) else torch.as_tensor(index, device=x.device)
     else:
         index = np.asarray(index)
     check.array("index", index, ("int64", "int32", "uint8"))
@@ -201,19 +201,25 @@ def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
     return index
 
 
-def _summary(parts: Sequence[Any], leading: tuple[int, ...]) -> tuple[ImputeInfo, npt.NDArray[np.int32]]:
-    iterations, residual, status, empty = (p.cpu().numpy() if is_tensor(p) else p for p in parts)
-    info = ImputeInfo(
+def _on_host(a: Any) -> npt.NDArray[Any]:
+    return a.cpu().numpy() if is_tensor(a) else a  # type: ignore[no-any-return]
+
+
+def _summary(parts: Sequence[Any], leading: tuple[int, ...]) -> ImputeInfo:
+    iterations, residual, status, empty = map(_on_host, parts)
+    return ImputeInfo(
         iterations.max(1, initial=0).reshape(leading),
         residual.max(1, initial=0.0).reshape(leading),
         (status == _CONVERGED).all(1).reshape(leading),
         empty.reshape(leading),
     )
-    return info, status
 
 
-def _report(info: ImputeInfo, status: npt.NDArray[np.int32], ids: Any, tol: float, max_iter: int) -> None:
-    """Raises for non-finite known pixels and warns of images that did not converge."""
+def _report(all_status: Any, residual: Any, ids: Any, tol: float, max_iter: int) -> None:
+    """Raises for non-finite known pixels and warns of images that did not converge. Waits for the device, once."""
+    status = _on_host(all_status)
+    if not status.any():
+        return
 
     def name(image: int) -> str:
         if ids is None:
@@ -229,15 +235,15 @@ def _report(info: ImputeInfo, status: npt.NDArray[np.int32], ids: Any, tol: floa
         more = f" and {late.size - 1} more" if late.size > 1 else ""
         warnings.warn(
             f"impute_linear: {name(int(late[0]))}{more} did not reach tol={tol:g} within max_iter={max_iter}: the last "
-            f"correction was {info.residual.reshape(-1)[late[0]]:.2g} of the range of the known pixels",
+            f"correction was {_on_host(residual)[late[0]].max():.2g} of the range of the known pixels",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
 def _run(
     xp: Arrays, x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, layout: str, dtype: str, out: Any = None,
+    weights: Sequence[float], empty_value: float, layout: str, dtype: str, checked: bool, out: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     x = xp.contiguous(x)
     leading = tuple(x.shape[:-3])
@@ -251,8 +257,8 @@ def _run(
     index = None if index is None else xp.contiguous(index, "int64")
     code = DTYPE_CODES[xp.dtype(x)]
     result = xp.output(out, x.shape, dtype, x)
-    info = [xp.from_numpy(np.zeros((n, c), d), x) for d in (np.int32, np.float64, np.int32)]
-    empty = xp.from_numpy(np.zeros(n, np.int64), x)
+    info = [_zeros(xp, (n, c), name, x) for name in ("int32", "float64", "int32")]
+    empty = _zeros(xp, (n,), "int64", x)
     bytes_needed = xp.query(x, "impute_linear_workspace_bytes", code, n, c, h, w, *weights, tol)
     workspace = xp.empty([bytes_needed], "uint8", x)
     xp.call(
@@ -260,12 +266,23 @@ def _run(
         1 if shared else n, *weights, tol, max_iter, empty_value, noise, NOISE_KINDS[noise_kind], seed, index,
         *info, empty, workspace,
     )  # fmt: skip
+    if checked:
+        _report(info[2], info[1], index, tol, max_iter)
     return xp.finish(result, out), *info, empty
+
+
+def _zeros(xp: Arrays, shape: Sequence[int], dtype: str, like: Any) -> Any:
+    a = xp.empty(shape, dtype, like)
+    if is_tensor(a):
+        a.zero_()
+    else:
+        a.fill(0)
+    return a
 
 
 def _fake(
     x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, layout: str, dtype: str,
+    weights: Sequence[float], empty_value: float, layout: str, dtype: str, checked: bool,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
     import torch
 
@@ -283,7 +300,7 @@ def _fake(
 _op = define_op(
     "impute_linear",
     "(Tensor x, Tensor mask, Tensor? index, float noise, str noise_kind, int seed, float tol, int max_iter, "
-    "float[] weights, float empty_value, str layout, str dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "float[] weights, float empty_value, str layout, str dtype, bool checked) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     _run,
     _fake,
 )

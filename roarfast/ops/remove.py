@@ -73,7 +73,7 @@ def remove(
     index = selection.sample_index(index, sizes.n, x)
     raises = selection.check_nan_policy(nan)
     return _op(  # type: ignore[no-any-return]
-        x, a, ready.values, ready.other, index, drop, rule, order, bool(keep), selection.seed_value(seed), raises,
+        x, a, ready.constants, ready.values, ready.other, index, drop, rule, order, bool(keep), selection.seed_value(seed), raises,
         ready.kind, layout, ready.noise_mean, ready.noise_std, out=out,
     )  # fmt: skip
 
@@ -82,6 +82,7 @@ def _run(
     xp: Arrays,
     x: Any,
     a: Any,
+    constants: Any,
     values: Any,
     other: Any,
     index: Any,
@@ -103,10 +104,10 @@ def _run(
     result = xp.output(out, x.shape, xp.dtype(x), x)
     flags = selection.nan_flags(xp, n, raises and n * c * p > 0, x)
     workspace = xp.empty([xp.query(x, "remove_workspace_bytes", dtypes[1], n, c, p, int(per_feature))], "uint8", x)
-    per_image = values is not None and len(values.shape) == 2
+    values, per_image = _fills.kernel_values(constants, values, x, c)
     shape = n, c, p, layout_code, int(per_feature)
     which = drop, selection.RULES[rule], selection.ORDERS[order], int(keep), seed, index, flags
-    fills = _fills.KINDS[kind], values, int(per_image), other, noise_mean, noise_std, seed
+    fills = _fills.KINDS[kind], values, per_image, other, noise_mean, noise_std, seed
     xp.call(x, "remove", x, a, result, *dtypes, *shape, *which, *fills, workspace)
     selection.raise_on_nan(flags)
     return xp.finish(result, out)
@@ -118,7 +119,7 @@ def _fake(x: Any, *_: Any) -> Any:
 
 _op = define_op(
     "remove",
-    "(Tensor x, Tensor a, Tensor? values, Tensor? other, Tensor? index, float drop, str rule, str order, bool keep, "
+    "(Tensor x, Tensor a, float[]? constants, Tensor? values, Tensor? other, Tensor? index, float drop, str rule, str order, bool keep, "
     "int seed, bool raises, str kind, str layout, float noise_mean, float noise_std) -> Tensor",
     _run,
     _fake,

@@ -258,9 +258,9 @@ def test_torch_op_is_well_behaved(rng):
     from torch.library import opcheck
 
     images, codes = (torch.from_numpy(a) for a in dataset(rng, n=3))
-    table = torch.ones(4, 3)
+    numbers = [1.0] * 12  # mean, std, fill, padding of three channels
     for memory in ("NCHW", "NHWC"):
-        args = (images, torch.tensor([0, 2]), table, None, codes, None, "NCHW", 1, False, 1, 8, 8, True, True, 1, 2,
+        args = (images, torch.tensor([0, 2]), numbers, None, codes, None, "NCHW", 1, False, 1, 8, 8, True, True, 1, 2,
                 "float32", memory)  # fmt: skip
         opcheck(torch.ops.roarfast.gather_batch.default, args)
 

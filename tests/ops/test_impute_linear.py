@@ -381,7 +381,7 @@ def test_torch_op(rng):
     torch = pytest.importorskip("torch")
     rf.register_torch()
     x, mask = torch.rand(2, 3, 8, 8), torch.rand(2, 8, 8) < 0.5
-    args = (x, mask, None, 0.01, "gaussian", 0, 1e-5, 100, [1.0, 2.0, 1.0, 2.0], 0.0, "NCHW", "float32")
+    args = (x, mask, None, 0.01, "gaussian", 0, 1e-5, 100, [1.0, 2.0, 1.0, 2.0], 0.0, "NCHW", "float32", True)
     torch.library.opcheck(torch.ops.roarfast.impute_linear.default, args)
     out = rf.impute_linear(x, mask)
     np.testing.assert_array_equal(out.numpy(), rf.impute_linear(x.numpy(), mask.numpy()))

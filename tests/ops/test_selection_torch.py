@@ -26,11 +26,12 @@ def test_opcheck(maps) -> None:
         (ops.removal_mask, (maps, None, 0.3, 1, "percentile", "lerf", True, 1, False)),
         (ops.rank_codes, (maps, index, [0.1, 0.5], 2, "exact", "morf", 0, True)),
         (ops.removed_fraction, (torch.zeros(2, 4, 4, dtype=torch.uint8), 1, 2)),
-        (ops.fill, (x, mask, torch.rand(3, dtype=torch.float64), None, index, "values", "NCHW", 0.0, 1.0, 0)),
-        (ops.fill, (x, mask, None, x.flip(0), None, "image", "NCHW", 0.0, 1.0, 0)),
+        (ops.fill, (x, mask, None, torch.rand(3, dtype=torch.float64), None, index, "values", "NCHW", 0.0, 1.0, 0)),
+        (ops.fill, (x, mask, [0.1, 0.2, 0.3], None, None, None, "values", "NCHW", 0.0, 1.0, 0)),
+        (ops.fill, (x, mask, None, None, x.flip(0), None, "image", "NCHW", 0.0, 1.0, 0)),
         (
             ops.remove,
-            (x, maps, None, None, index, 0.4, "exact", "morf", False, 0, True, "kept_mean", "NCHW", 0.0, 1.0),
+            (x, maps, None, None, None, index, 0.4, "exact", "morf", False, 0, True, "kept_mean", "NCHW", 0.0, 1.0),
         ),
     ]
     for op, args in calls:
