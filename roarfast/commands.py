@@ -42,6 +42,17 @@ def info_command(
     facts.show(as_json)
 
 
+@app.command("selftest")
+def selftest_command(
+    device: Annotated[str, typer.Option("--device", help="cuda, cuda:1 or cpu.")] = "cuda",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few shapes and dtypes.")] = False,
+    out: Annotated[str | None, typer.Option("--out", help="Also write the JSON to this file.")] = None,
+) -> None:
+    """Compare every op on a device with the CPU; on a GPU also graph capture, streams and a training step."""
+    raise typer.Exit(cli.selftest(device, as_json, quick, out))
+
+
 @app.command("kernels-demo")
 def kernels_demo_command(
     out: Annotated[str, typer.Option("--out", help="Folder for the pictures.")] = "demo-out",
