@@ -81,8 +81,9 @@ __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int co
 // Both passes of one tile per block of 32 x 8 threads; a warp takes a row, neighbouring threads
 // neighbouring columns. Reads every pixel once from global memory (plus the halo, cached) and
 // writes it once. kRadius: the vertical radius if known at compile time, else 0.
+// Blocks on an SM: as many as registers allow without spilling one.
 template <typename T, int kRadius>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 2 && kRadius > 0 ? 6 : 1)
     gaussian_fused_kernel(const T* __restrict__ in,  // [n, h, w]
                           T* __restrict__ out,       // [n, h, w]
                           const rf::Tiling tiling, int radius_y, int radius_x, rf::Borders modes,

@@ -74,7 +74,7 @@ struct LongTiling {
 
 // Along columns: lane = column, warp = run of rows.
 template <typename In, typename Out>
-__global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY)
+__global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY, 2)
     gaussian_long_columns_kernel(const In* __restrict__ in,  // [n, h, w]
                                  Out* __restrict__ out,      // [n, h, w]
                                  const LongTiling tiling, int radius, int halo, rf_border mode,
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY)
 
 // Along rows: lane = row, warp = run of columns; results go out through shared memory.
 template <typename In, typename Out>
-__global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY)
+__global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY, 2)
     gaussian_long_rows_kernel(const In* __restrict__ in,  // [n, h, w]
                               Out* __restrict__ out,      // [n, h, w]
                               const LongTiling tiling, int radius, int halo, rf_border mode,
