@@ -33,7 +33,8 @@ def maximum_filter(
         out: Where to write the result; like `a`.
 
     Returns:
-        The filtered maps, of the shape and dtype of `a`.
+        The filtered maps, of the shape and dtype of `a`. Where a window holds zeros of both signs and nothing larger, the
+        sign of the zero is not promised.
 
     Example:
         >>> import numpy as np, roarfast as rf

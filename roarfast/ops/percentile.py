@@ -18,6 +18,8 @@ def percentile(
 ) -> ArrayT:
     """`np.percentile` of each map with linear interpolation, bit for bit, all q from one pass and without sorting.
 
+    Zeros of either sign are equal: the sign of a zero in the result is not promised where a map holds both.
+
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8. Infinities give what NumPy gives:
             NaN where it subtracts inf from inf.
