@@ -1,11 +1,14 @@
-// gather_batch on CUDA. A block makes kBlockPixels output pixels of one sample, all channels;
-// thread t takes pixels t, t + kThreads, ... so that a warp reads neighbouring bytes and writes
-// neighbouring values. Per pixel and channel: 1 byte of image, (1 byte of code once,) 2 or 4 bytes
-// written. No shared memory but the sample's placement, which one thread draws.
+// gather_batch on CUDA. A block makes a part of one sample. Where the output is
+// whole fours and positions fit 32 bits, a thread makes four values that lie
+// side by side: four pixels of every channel (planes), or four features
+// (pixels), stored together. Otherwise pixel by pixel. Per pixel and channel: 1
+// byte of image, (1 byte of code once,) 2 or 4 bytes written. No shared memory
+// but the sample's placement, which one thread draws.
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
 #include "cuda/support/launch.h"
+#include "cuda/support/vectors.h"
 
 namespace {
 
@@ -28,6 +31,153 @@ struct Batch {
   bool nhwc, out_nhwc, imputed_bytes, random_crop, random_flip;
 };
 
+// Where the sample of this block is cropped; known to all threads after it.
+__device__ __forceinline__ rf::Placement place_sample(const Batch& batch, rf::Placement* shared,
+                                                      int64_t sample, int64_t image) {
+  if (threadIdx.x == 0) {
+    const int64_t id = batch.ids != nullptr ? batch.ids[sample] : image;
+    *shared = rf::place_crop(batch.seed, batch.epoch, id, batch.h + 2 * batch.pad - batch.out_h,
+                             batch.w + 2 * batch.pad - batch.out_w, batch.pad, batch.random_crop,
+                             batch.random_flip);
+  }
+  __syncthreads();
+  return *shared;
+}
+
+// What the threads of a block share, with positions in 32 bits.
+struct Source {
+  const uint8_t *image, *codes;
+  const uint8_t* imputed_bytes;
+  const rf::half_t* imputed_halves;
+  const float *scale, *bias, *fill, *pad_value;
+  int h, w, plane, c, code_step,
+      rate_index;  // code_step: between the codes of channels
+  bool known, nhwc, keep;
+
+  __device__ Source(const Batch& b, int64_t sample_image)
+      : scale(b.table),
+        bias(b.table + b.c),
+        fill(b.table + 2 * b.c),
+        pad_value(b.table + 3 * b.c),
+        h(static_cast<int>(b.h)),
+        w(static_cast<int>(b.w)),
+        plane(h * w),
+        c(static_cast<int>(b.c)),
+        code_step(b.code_channels > 1 ? plane : 0),
+        rate_index(b.rate_index),
+        known(sample_image >= 0 && sample_image < b.n),
+        nhwc(b.nhwc),
+        keep(b.keep != 0) {
+    const int64_t first = (known ? sample_image : 0) * c * plane;
+    image = b.images + first;
+    codes = b.codes ? b.codes + (known ? sample_image : 0) * b.code_channels * plane : nullptr;
+    imputed_bytes =
+        b.imputed && b.imputed_bytes ? static_cast<const uint8_t*>(b.imputed) + first : nullptr;
+    imputed_halves =
+        b.imputed && !b.imputed_bytes ? static_cast<const rf::half_t*>(b.imputed) + first : nullptr;
+  }
+
+  __device__ bool inside(int y, int x) const { return known && y >= 0 && y < h && x >= 0 && x < w; }
+  __device__ bool removed(int channel, int at) const {
+    return codes && (codes[channel * code_step + at] <= rate_index) != keep;
+  }
+  // The value of a pixel (y * w + x = at) that is inside.
+  __device__ float value(int channel, int at, bool is_removed) const {
+    if (is_removed && !imputed_bytes && !imputed_halves) return fill[channel];
+    const int offset = nhwc ? at * c + channel : channel * plane + at;
+    const float level = !is_removed     ? static_cast<float>(image[offset])
+                        : imputed_bytes ? static_cast<float>(imputed_bytes[offset])
+                                        : rf::load(imputed_halves[offset]);
+    return level * scale[channel] + bias[channel];
+  }
+  __device__ float outside(int channel) const {
+    return known ? pad_value[channel] : rf::bits_float(0x7fc00000u);
+  }
+};
+
+// A thread per four pixels of the output, in planes.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    gather_planes_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
+                         uint32_t blocks_per_sample) {  // out [b, c, out_h, out_w]
+  RF_SHARED(rf::Placement, shared_place, [1]);
+  const uint32_t sample = blockIdx.x / blocks_per_sample;
+  const int64_t image = batch.index[sample];
+  const rf::Placement place = place_sample(batch, shared_place, sample, image);
+  const int out_w = static_cast<int>(batch.out_w), pixels = static_cast<int>(batch.out_h) * out_w;
+  const int p =
+      static_cast<int>(4 * ((blockIdx.x - sample * blocks_per_sample) * kThreads + threadIdx.x));
+  if (p >= pixels) return;
+  const Source source(batch, image);
+  int at[4];
+  bool inside[4], removed[4];
+  int out_y = p / out_w, out_x = p - out_y * out_w;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int y = static_cast<int>(place.y) + out_y,
+              x = static_cast<int>(place.x) + (place.flip ? out_w - 1 - out_x : out_x);
+    at[k] = y * source.w + x;
+    inside[k] = source.inside(y, x);
+    removed[k] = inside[k] && source.removed(0, at[k]);
+    if (++out_x == out_w) out_x = 0, ++out_y;
+  }
+  T* to = out + static_cast<int64_t>(sample) * source.c * pixels + p;
+  for (int channel = 0; channel < source.c; ++channel) {
+    rf::Four<T> four;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const bool gone = source.code_step && channel > 0 && inside[k]
+                            ? source.removed(channel, at[k])
+                            : removed[k];
+      four.v[k] =
+          rf::store<T>(inside[k] ? source.value(channel, at[k], gone) : source.outside(channel));
+    }
+    *reinterpret_cast<rf::Four<T>*>(to) = four;
+    to += pixels;
+  }
+}
+
+// A thread per four features of the output, the channels of a pixel side by
+// side.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    gather_pixels_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
+                         uint32_t blocks_per_sample) {  // out [b, out_h, out_w, c]
+  RF_SHARED(rf::Placement, shared_place, [1]);
+  const uint32_t sample = blockIdx.x / blocks_per_sample;
+  const int64_t image = batch.index[sample];
+  const rf::Placement place = place_sample(batch, shared_place, sample, image);
+  const int out_w = static_cast<int>(batch.out_w), c = static_cast<int>(batch.c);
+  const int features = static_cast<int>(batch.out_h) * out_w * c;
+  const int first =
+      static_cast<int>(4 * ((blockIdx.x - sample * blocks_per_sample) * kThreads + threadIdx.x));
+  if (first >= features) return;
+  const Source source(batch, image);
+  const int p = first / c;
+  int channel = first - p * c, out_y = p / out_w, out_x = p - out_y * out_w, at = 0;
+  bool inside = false, removed = false;
+  rf::Four<T> four;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k == 0 || channel == 0) {  // a new pixel
+      const int y = static_cast<int>(place.y) + out_y,
+                x = static_cast<int>(place.x) + (place.flip ? out_w - 1 - out_x : out_x);
+      at = y * source.w + x;
+      inside = source.inside(y, x);
+      removed = inside && source.removed(channel, at);
+    } else if (source.code_step && inside) {
+      removed = source.removed(channel, at);
+    }
+    four.v[k] = rf::store<T>(inside ? source.value(channel, at, removed) : source.outside(channel));
+    if (++channel == c) {
+      channel = 0;
+      if (++out_x == out_w) out_x = 0, ++out_y;
+    }
+  }
+  *reinterpret_cast<rf::Four<T>*>(out + static_cast<int64_t>(sample) * features + first) = four;
+}
+
+// Any size and alignment: pixel by pixel.
 template <typename T>
 __global__ void gather_batch_kernel(Batch batch,
                                     T* out) {  // out [b, c, out_h, out_w] or [b, out_h, out_w, c]
@@ -134,9 +284,23 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
   rf::dispatch_float(out_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {
+      const int64_t pixels = out_h * out_w, whole = batch.out_nhwc ? pixels * c : pixels;
+      constexpr int64_t kNarrow = int64_t{1} << 30;
+      T* typed = static_cast<T*>(out);
+      const bool fours = whole % 4 == 0 && rf::is_aligned_for_fours(typed) &&
+                         pixels * c < kNarrow && (h + 2 * pad) * (w + 2 * pad) * c < kNarrow;
+      if (fours) {
+        const int64_t per_sample = (whole / 4 + kThreads - 1) / kThreads;
+        if (b <= INT32_MAX / per_sample) {
+          status = rf::launch(batch.out_nhwc ? gather_pixels_kernel<T> : gather_planes_kernel<T>,
+                              dim3(static_cast<unsigned>(b * per_sample)), dim3(kThreads), 0,
+                              stream, batch, typed, per_sample);
+          return;
+        }
+      }
       status =
           rf::launch(gather_batch_kernel<T>, dim3(static_cast<unsigned>(b * blocks_per_sample)),
-                     dim3(kThreads), 0, stream, batch, static_cast<T*>(out));
+                     dim3(kThreads), 0, stream, batch, typed);
     }
   });
   return status;

@@ -1,5 +1,5 @@
-// Percentiles with NumPy's linear interpolation. One block per row: one selection for all q; thread
-// j interpolates q j.
+// Percentiles with NumPy's linear interpolation. One block per row: one
+// selection for all q; thread j interpolates q j.
 #include <algorithm>
 
 #include "common/status.h"
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
                       std::conditional_t<wide, double, T>* __restrict__ out,  // [n, nq]
                       int64_t n, int64_t f, PercentileParams params,
                       uint8_t* __restrict__ nan_flags) {  // [n] or null
-  using Selection = rf::RowSelection<T, 2 * kRates, (kRates > 8 ? 16 : 2)>;
+  using Selection = rf::RowSelection<T, 2 * kRates, (kRates > 1 ? 16 : 2)>;
   RF_SHARED(Selection, selection, [1]);
   RF_SHARED(int16_t, below, [kRates]);
   Selection& s = selection[0];
@@ -75,8 +75,11 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
     if (out_dtype == RF_FLOAT64) {
       start(nq <= 8 ? percentile_kernel<T, 8, true> : percentile_kernel<T, RF_MAX_RATES, true>,
             static_cast<double*>(out));
-    } else {
-      start(nq <= 8 ? percentile_kernel<T, 8, false> : percentile_kernel<T, RF_MAX_RATES, false>,
+    } else if constexpr (!std::is_same_v<T,
+                                         double>) {  // whose results are float64
+      start(nq <= 1   ? percentile_kernel<T, 1, false>
+            : nq <= 8 ? percentile_kernel<T, 8, false>
+                      : percentile_kernel<T, RF_MAX_RATES, false>,
             static_cast<T*>(out));
     }
   });

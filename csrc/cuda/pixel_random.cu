@@ -5,24 +5,36 @@
 #include "common/philox.h"
 #include "common/status.h"
 #include "cuda/support/launch.h"
+#include "cuda/support/vectors.h"
 
 namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void pixel_random_kernel(float* __restrict__ out,  // [n, f]
-                                    int64_t n, int64_t f, int64_t blocks, uint64_t seed,
-                                    const int64_t* __restrict__ index) {  // [n] or null
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t item = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; item < n * blocks;
+// Int: 32 bits where the numbers of all blocks fit. kFours: rows are whole
+// aligned fours.
+template <typename Int, bool kFours>
+__global__ void __launch_bounds__(kThreads)
+    pixel_random_kernel(float* __restrict__ out,  // [n, f]
+                        Int items, Int f, Int blocks, uint64_t seed,
+                        const int64_t* __restrict__ index) {  // [n] or null
+  const Int stride = static_cast<Int>(gridDim.x) * kThreads;
+  for (Int item = static_cast<Int>(blockIdx.x) * kThreads + threadIdx.x; item < items;
        item += stride) {
-    const int64_t i = item / blocks, block = item % blocks;
-    const rf::Philox4 words =
-        rf::philox_block(seed, index ? index[i] : i, block, rf::kDomainPixelRandom);
-    float* four = out + i * f + 4 * block;
+    const Int i = item / blocks, block = item - i * blocks;
+    const rf::Philox4 words = rf::philox_block(seed, index ? index[i] : static_cast<int64_t>(i),
+                                               static_cast<int64_t>(block), rf::kDomainPixelRandom);
+    rf::Four<float> four;
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (4 * block + k < f) four[k] = rf::uniform_from_word(words.w[k]);
+    for (int k = 0; k < 4; ++k) four.v[k] = rf::uniform_from_word(words.w[k]);
+    if constexpr (kFours) {
+      reinterpret_cast<rf::Four<float>*>(out)[item] = four;
+    } else {
+      float* to = out + static_cast<int64_t>(i) * f + 4 * block;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        if (4 * block + k < f) to[k] = four.v[k];
+      }
     }
   }
 }
@@ -32,8 +44,18 @@ __global__ void pixel_random_kernel(float* __restrict__ out,  // [n, f]
 extern "C" rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed,
                                      const int64_t* index, rf_stream stream) {
   if (n == 0 || f == 0) return RF_OK;
-  const int64_t blocks = (f + 3) / 4;
-  const int64_t grid = std::min<int64_t>((n * blocks + kThreads - 1) / kThreads, 1 << 20);
-  return rf::launch(pixel_random_kernel, static_cast<unsigned>(grid), kThreads, 0, stream, out, n,
-                    f, blocks, seed, index);
+  const int64_t blocks = (f + 3) / 4, items = n * blocks;
+  const int64_t grid = std::min<int64_t>((items + kThreads - 1) / kThreads, 1 << 20);
+  // The last addition of the stride must fit too.
+  const bool narrow = items + (grid + 1) * kThreads < (int64_t{1} << 31) && f < (int64_t{1} << 30);
+  const bool fours = f % 4 == 0 && rf::is_aligned_for_fours(out);
+  const auto start = [&](auto kernel) {
+    return rf::launch(kernel, static_cast<unsigned>(grid), kThreads, 0, stream, out, items, f,
+                      blocks, seed, index);
+  };
+  if (narrow) {
+    return start(fours ? pixel_random_kernel<uint32_t, true>
+                       : pixel_random_kernel<uint32_t, false>);
+  }
+  return start(fours ? pixel_random_kernel<int64_t, true> : pixel_random_kernel<int64_t, false>);
 }

@@ -1,5 +1,5 @@
-// Rank codes of all drop rates. One block per row: one selection for all rates, then a binary
-// search among the nested bounds for each feature.
+// Rank codes of all drop rates. One block per row: one selection for all rates,
+// then a binary search among the nested bounds for each feature.
 #include <algorithm>
 
 #include "common/status.h"
@@ -8,7 +8,7 @@
 
 namespace {
 
-// kRates bounds the shared memory: 9 rates need 4 KB, 254 rates 35 KB.
+// kRates bounds the shared memory: 9 rates need 17.5 KB, 254 rates 35 KB.
 template <typename T, int kRates>
 __global__ void __launch_bounds__(rf::kSelectThreads)
     rank_codes_kernel(const T* __restrict__ in,     // [n, f]
@@ -23,10 +23,9 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
     const int64_t sample = index ? index[i] : i;
     const bool nan = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
     if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
-    for (int64_t k = threadIdx.x; k < f; k += rf::kSelectThreads) {
-      codes[i * f + k] =
-          static_cast<uint8_t>(removal[0].code(params, rf::order_key(row[k]), k, sample));
-    }
+    rf::write_bytes(row, codes + i * f, static_cast<uint32_t>(f), [&](uint32_t k, T value) {
+      return static_cast<uint8_t>(removal[0].code(params, rf::order_key(value), k, sample));
+    });
   }
 }
 

@@ -1,5 +1,6 @@
-// Removal masks at one drop rate. One block per row: select, then compare. Reads a row once per
-// digit (from the L2 cache after the first time) and once more to write the mask.
+// Removal masks at one drop rate. One block per row: select, then compare.
+// Reads a row once per digit (rows of few images come from the L2 cache after
+// the first time) and once more to write the mask.
 #include <algorithm>
 
 #include "common/status.h"
@@ -23,11 +24,12 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
     const bool nan = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
     if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
     const rf::KeyBound<T> bound = removal[0].bounds[0];
-    for (int64_t k = threadIdx.x; k < f; k += rf::kSelectThreads) {
+    uint8_t* row_mask = mask + i * f;
+    rf::write_bytes(row, row_mask, static_cast<uint32_t>(f), [&](uint32_t k, T value) {
       const bool removed =
-          bound.removes(params.order, rf::order_key(row[k]), k, params.seed, sample);
-      mask[i * f + k] = removed != (keep != 0);
-    }
+          bound.removes(params.order, rf::order_key(value), k, params.seed, sample);
+      return static_cast<uint8_t>(removed != (keep != 0));
+    });
   }
 }
 

@@ -31,24 +31,33 @@ struct KeyBound {
   uint32_t hash, feature;
   uint8_t never, split;
 
-  __device__ bool removes(rf_order order, key_t<T> k, int64_t i, uint64_t seed,
-                          int64_t sample) const {
-    if (never) return false;
-    if (k != key || !split) return order == RF_MORF ? k >= key : k <= key;
-    const uint32_t h = philox_word(seed, sample, i, kDomainTieBreak);
+  __device__ bool ties(key_t<T> k) const { return split && k == key; }
+  // Whether it removes this value, or may.
+  __device__ bool may_remove(rf_order order, key_t<T> k) const {
+    return !never && (order == RF_MORF ? k >= key : k <= key);
+  }
+  __device__ bool removes_tie(rf_order order, uint32_t h, uint32_t i) const {
     if (h != hash) return order == RF_MORF ? h > hash : h < hash;
     return order == RF_MORF ? i >= feature : i <= feature;
+  }
+  __device__ bool removes(rf_order order, key_t<T> k, int64_t i, uint64_t seed,
+                          int64_t sample) const {
+    if (never || !ties(k)) return may_remove(order, k);
+    return removes_tie(order, philox_word(seed, sample, i, kDomainTieBreak),
+                       static_cast<uint32_t>(i));
   }
 };
 
 template <typename T, int kRates>
 struct RowRemoval {
-  RowSelection<T, 2 * kRates, (kRates > 8 ? 16 : 2)> selection;
+  RowSelection<T, 2 * kRates, (kRates > 1 ? 16 : 2)> selection;
   KeyBound<T> bounds[kRates];
-  // Which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1] (percentile).
+  // Which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1]
+  // (percentile).
   int16_t rank_of[2 * kRates];
 
-  // Bounds of all rates, nested; all threads of the block call it. Whether the row has a NaN.
+  // Bounds of all rates, nested; all threads of the block call it. Whether the
+  // row has a NaN.
   __device__ bool find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,
                               bool check_nan) {
     __syncthreads();  // of the previous row
@@ -65,15 +74,24 @@ struct RowRemoval {
     return nan;
   }
 
-  // Index of the first rate that removes feature i, p.count if none.
+  // Index of the first rate that removes feature i, p.count if none. First by
+  // values, where a tie counts as removed; the random number is drawn only for
+  // features that tie.
   __device__ int code(const RemovalParams& p, key_t<T> key, int64_t i, int64_t sample) const {
     int low = 0, high = p.count;
     while (low < high) {
       const int middle = (low + high) / 2;
-      if (bounds[middle].removes(p.order, key, i, p.seed, sample)) {
+      if (bounds[middle].may_remove(p.order, key)) {
         high = middle;
       } else {
         low = middle + 1;
+      }
+    }
+    if (low < p.count && bounds[low].ties(key)) {
+      const uint32_t hash = philox_word(p.seed, sample, i, kDomainTieBreak);
+      while (low < p.count && bounds[low].ties(key) &&
+             !bounds[low].removes_tie(p.order, hash, static_cast<uint32_t>(i))) {
+        ++low;
       }
     }
     return low;

@@ -1,11 +1,13 @@
-// Order statistics of one row by one thread block: radix selection, eight bits at a time, for many
-// ranks at once.
+// Order statistics of one row by one thread block: radix selection, eight bits
+// at a time, for many ranks at once.
 //
-// Every feature has a composite key (value key, hash, feature number), all different, so a rank is
-// one feature. The block descends digit by digit: ranks that agree so far form a group, each group
-// gets a histogram of the next digit of the features in it, and each rank picks its bin. Hash
-// digits are visited only by ranks that cut through ties, the feature number only where even hashes
-// tie. A row is read once per digit (and per kGroups groups); any size works.
+// Every feature has a composite key (value key, hash, feature number), all
+// different, so a rank is one feature. The block descends digit by digit: ranks
+// that agree so far form a group, each group gets a histogram of the next digit
+// of the features in it, and each rank picks its bin. Hash digits are visited
+// only by ranks that cut through ties, the feature number only where even
+// hashes tie. A row is read once per digit (and per kGroups groups); any size
+// works.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +16,15 @@
 #include "common/selection.h"
 #include "cuda/selection/order_key.h"
 #include "cuda/support/launch.h"
+#include "cuda/support/vectors.h"
 
 namespace rf {
 
 constexpr int kSelectThreads = 256, kBins = 256, kWarp = 32;
 
-// The state of a selection, in shared memory. Ranks ascend. After select_row, `key` is the value's
-// key; for ranks that cut through ties `split` is set, and (hash, feature) say where.
+// The state of a selection, in shared memory. Ranks ascend. After select_row,
+// `key` is the value's key; for ranks that cut through ties `split` is set, and
+// (hash, feature) say where.
 template <typename T, int kRanks, int kGroups>
 struct RowSelection {
   key_t<T> key[kRanks];
@@ -31,11 +35,12 @@ struct RowSelection {
   int16_t group[kRanks];   // ranks with one group agree so far; -1 if done
   int16_t leader[kRanks];  // a rank of each group
   int groups, count;
-  uint32_t histogram[kGroups][kBins];
+  alignas(16) uint32_t histogram[kGroups][kBins];
 };
 
-// Adds a rank to an ascending list without repeats, where it is; ranks come ascending except that
-// one may equal one of the last two (the upper neighbour of the percentile before).
+// Adds a rank to an ascending list without repeats, where it is; ranks come
+// ascending except that one may equal one of the last two (the upper neighbour
+// of the percentile before).
 __device__ inline int append_rank(uint32_t* ranks, int* count, uint32_t rank) {
   for (int r = *count - 1; r >= 0 && ranks[r] >= rank; --r) {
     if (ranks[r] == rank) return r;
@@ -73,55 +78,149 @@ __device__ bool agrees(U value, U prefix, int shift, int bits) {
   return shift + 8 >= bits || (value >> (shift + 8)) == (prefix >> (shift + 8));
 }
 
-// Counts the digits of the features that belong to groups [first, last). Value digits and those of
-// ties are two instances: in one loop, nvcc draws the tie's random number for every feature.
-template <bool kValueDigits, typename T, int kRanks, int kGroups>
-__device__ void count_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, int64_t f,
-                             DigitLevel level, int first, int last, uint64_t seed, int64_t sample) {
-  for (int64_t base = 0; base < f; base += kSelectThreads) {
-    const int64_t i = base + threadIdx.x;
-    const key_t<T> key = i < f ? order_key(row[i]) : 0;
-    int bin = -1;  // group and digit
-    uint32_t hash = 0;
-    bool hashed = false;
-    for (int g = first; g < last && bin < 0 && i < f; ++g) {
-      const int leader = s.leader[g];
-      if constexpr (kValueDigits) {
-        if (!agrees(key, s.key[leader], level.shift, KeyOf<T>::kBits)) continue;
-        bin = (g - first) * kBins + static_cast<int>((key >> level.shift) & 255);
-      } else {
-        if (key != s.key[leader]) continue;
-        if (!hashed) hash = philox_word(seed, sample, i, kDomainTieBreak);
-        hashed = true;
-        if (level.segment == 1) {
-          if (agrees(hash, s.hash[leader], level.shift, 32)) {
-            bin = (g - first) * kBins + static_cast<int>((hash >> level.shift) & 255);
-          }
-        } else if (hash == s.hash[leader] &&
-                   agrees(static_cast<uint32_t>(i), s.feature[leader], level.shift, 32)) {
-          bin = (g - first) * kBins + static_cast<int>((i >> level.shift) & 255);
-        }
+// A thread takes kTogether neighbouring features at a time.
+constexpr int kTogether = 4, kSelectStep = kTogether * kSelectThreads;
+
+// body(i, value, inside) for the features of a row, all threads the same number
+// of times: i is the feature's number, `inside` whether it exists. Rows that
+// start aligned are read in fours.
+template <typename T, typename Body>
+__device__ __forceinline__ void for_features(const T* row, uint32_t f, const Body& body) {
+  const bool fours = reinterpret_cast<uintptr_t>(row) % alignof(Four<T>) == 0;
+  // Not `base += step` beyond f: f may be close to 2^32.
+  for (uint32_t base = 0, left = f; left > 0;) {
+    const uint32_t first = kTogether * threadIdx.x, i = base + first;
+    Four<T> values{};
+    if (fours && first + kTogether <= left) {
+      values = *reinterpret_cast<const Four<T>*>(row + i);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        if (first + k < left) values.v[k] = row[i + k];
       }
     }
-    // Leading digits of floats are often the same for a whole warp: one addition then does for all.
-    const int first_bin = __shfl_sync(0xffffffffu, bin, 0);
-    if (__all_sync(0xffffffffu, bin == first_bin)) {
-      if (threadIdx.x % kWarp == 0 && bin >= 0)
-        atomicAdd(&s.histogram[bin / kBins][bin % kBins], 32u);
-    } else if (bin >= 0) {
-      atomicAdd(&s.histogram[bin / kBins][bin % kBins], 1u);
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) body(i + k, values.v[k], first + k < left);
+    const uint32_t done = left < kSelectStep ? left : kSelectStep;
+    base += done, left -= done;
+  }
+}
+
+// out[i] = byte_of(i, row[i]) for a row of bytes, stored in fours where it
+// starts aligned.
+template <typename T, typename ByteOf>
+__device__ __forceinline__ void write_bytes(const T* row, uint8_t* out, uint32_t f,
+                                            const ByteOf& byte_of) {
+  const bool fours = reinterpret_cast<uintptr_t>(row) % alignof(Four<T>) == 0 &&
+                     reinterpret_cast<uintptr_t>(out) % alignof(Four<uint8_t>) == 0;
+  for (uint64_t i = kTogether * threadIdx.x; i < f; i += kSelectStep) {
+    const uint32_t k = static_cast<uint32_t>(i);
+    if (fours && i + kTogether <= f) {
+      const Four<T> values = *reinterpret_cast<const Four<T>*>(row + k);
+      Four<uint8_t> bytes;
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) bytes.v[j] = byte_of(k + j, values.v[j]);
+      *reinterpret_cast<Four<uint8_t>*>(out + k) = bytes;
+    } else {
+      for (uint32_t j = k; j < k + kTogether && j < f; ++j) out[j] = byte_of(j, row[j]);
     }
   }
 }
 
-// One warp: the digit of rank r from the histogram of its group, 8 bins per lane.
+// Adds one to a bin of the histograms for every lane with bin >= 0. Leading
+// digits of floats are often the same for a whole warp: one addition then does
+// for all.
+__device__ __forceinline__ void count_bin(uint32_t* histogram, int bin) {
+  const int first_bin = __shfl_sync(0xffffffffu, bin, 0);
+  if (__all_sync(0xffffffffu, bin == first_bin)) {
+    if (threadIdx.x % kWarp == 0 && bin >= 0) atomicAdd(&histogram[bin], 32u);
+  } else if (bin >= 0) {
+    atomicAdd(&histogram[bin], 1u);
+  }
+}
+
+// The first digit of all features; whether one of this thread is NaN.
+template <typename T, int kRanks, int kGroups>
+__device__ bool count_first_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, uint32_t f) {
+  bool nan = false;
+  for_features(row, f, [&](uint32_t, T value, bool inside) {
+    nan |= inside && is_nan(value);
+    const int digit = static_cast<int>(order_key(value) >> (KeyOf<T>::kBits - 8));
+    count_bin(s.histogram[0], inside ? digit : -1);
+  });
+  return nan;
+}
+
+// Value digits of the features that belong to groups [first, last), whose
+// prefixes ascend.
+template <typename T, int kRanks, int kGroups>
+__device__ void count_value_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, uint32_t f,
+                                   int shift, int first, int last) {
+  const key_t<T> only = s.key[s.leader[first]] >> (shift + 8);
+  for_features(row, f, [&](uint32_t, T value, bool inside) {
+    const key_t<T> key = order_key(value), prefix = key >> (shift + 8);
+    int g = first;
+    bool found = prefix == only;
+    if (kGroups > 2 && last - first > 1) {
+      int end = last;  // the last group whose prefix is not above is in [g, end)
+      while (end - g > 1) {
+        const int middle = (g + end) / 2;
+        if (s.key[s.leader[middle]] >> (shift + 8) <= prefix) {
+          g = middle;
+        } else {
+          end = middle;
+        }
+      }
+      found = s.key[s.leader[g]] >> (shift + 8) == prefix;
+    } else if (kGroups == 2 && !found && last - first > 1) {
+      found = s.key[s.leader[++g]] >> (shift + 8) == prefix;
+    }
+    const int bin = (g - first) * kBins + static_cast<int>((key >> shift) & 255);
+    count_bin(s.histogram[0], inside && found ? bin : -1);
+  });
+}
+
+// Digits of hashes and feature numbers. Beside the value digits and not in one
+// loop with them: nvcc would draw the random number of a tie for every feature.
+template <typename T, int kRanks, int kGroups>
+__device__ void count_tie_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, uint32_t f,
+                                 DigitLevel level, int first, int last, uint64_t seed,
+                                 int64_t sample) {
+  for_features(row, f, [&](uint32_t i, T value, bool inside) {
+    const key_t<T> key = order_key(value);
+    bool tied = false;
+    for (int g = first; g < last; ++g) tied |= key == s.key[s.leader[g]];
+    int bin = -1;  // group and digit
+    if (inside && tied) {
+      const uint32_t hash = philox_word(seed, sample, i, kDomainTieBreak);
+      for (int g = first; g < last && bin < 0; ++g) {
+        const int leader = s.leader[g];
+        if (key != s.key[leader]) continue;
+        if (level.segment == 1) {
+          if (agrees(hash, s.hash[leader], level.shift, 32)) {
+            bin = (g - first) * kBins + static_cast<int>((hash >> level.shift) & 255);
+          }
+        } else if (hash == s.hash[leader] && agrees(i, s.feature[leader], level.shift, 32)) {
+          bin = (g - first) * kBins + static_cast<int>((i >> level.shift) & 255);
+        }
+      }
+    }
+    count_bin(s.histogram[0], bin);
+  });
+}
+
+// One warp: the digit of rank r from the histogram of its group, 8 bins per
+// lane.
 template <typename T, int kRanks, int kGroups>
 __device__ void pick_digit(RowSelection<T, kRanks, kGroups>& s, int r, const uint32_t* histogram,
                            DigitLevel level) {
   const int lane = threadIdx.x % kWarp;
   constexpr int kPerLane = kBins / kWarp;
+  // In fours: single words would be eight lanes to a bank.
+  const Four<uint32_t>* fours = reinterpret_cast<const Four<uint32_t>*>(histogram) + 2 * lane;
   uint32_t sum = 0;
-  for (int b = 0; b < kPerLane; ++b) sum += histogram[lane * kPerLane + b];
+#pragma unroll
+  for (int b = 0; b < kPerLane; ++b) sum += fours[b / 4].v[b % 4];
   uint32_t through = sum;
   for (int step = 1; step < kWarp; step *= 2) {
     const uint32_t before = __shfl_up_sync(0xffffffffu, through, step);
@@ -144,16 +243,17 @@ __device__ void pick_digit(RowSelection<T, kRanks, kGroups>& s, int r, const uin
   }
 }
 
-// Finds s.key[r], and with `ties` where ranks cut through ties, for s.count ranks in s.left. All
-// threads of the block call it; s.left and s.count are set and visible. Whether the row has a NaN
-// (known to all threads).
+// Finds s.key[r], and with `ties` where ranks cut through ties, for s.count
+// ranks in s.left. All threads of the block call it; s.left and s.count are set
+// and visible. Whether the row has a NaN (known to all threads).
 template <typename T, int kRanks, int kGroups>
 __device__ bool select_row(RowSelection<T, kRanks, kGroups>& s, const T* row, int64_t f, bool ties,
                            rf_order order, uint64_t seed, int64_t sample, bool check_nan) {
   bool nan = false;
-  if (check_nan) {
-    for (int64_t i = threadIdx.x; i < f; i += kSelectThreads) nan |= is_nan(row[i]);
-    nan = __syncthreads_or(nan);
+  const uint32_t features = static_cast<uint32_t>(f);
+  if (check_nan && s.count == 0) {  // no digit is looked at below
+    for_features(row, features,
+                 [&](uint32_t, T value, bool inside) { nan |= inside && is_nan(value); });
   }
   for (int r = threadIdx.x; r < s.count; r += kSelectThreads) {
     s.key[r] = 0;
@@ -175,10 +275,13 @@ __device__ bool select_row(RowSelection<T, kRanks, kGroups>& s, const T* row, in
       for (int b = threadIdx.x; b < (last - first) * kBins; b += kSelectThreads)
         s.histogram[b / kBins][b % kBins] = 0;
       __syncthreads();
-      if (level.segment == 0)
-        count_digits<true>(s, row, f, level, first, last, seed, sample);
-      else
-        count_digits<false>(s, row, f, level, first, last, seed, sample);
+      if (l == 0) {
+        nan = count_first_digits(s, row, features);
+      } else if (level.segment == 0) {
+        count_value_digits(s, row, features, level.shift, first, last);
+      } else {
+        count_tie_digits(s, row, features, level, first, last, seed, sample);
+      }
       __syncthreads();
       for (int r = threadIdx.x / kWarp; r < s.count; r += kSelectThreads / kWarp) {
         const int g = s.group[r];
@@ -199,8 +302,7 @@ __device__ bool select_row(RowSelection<T, kRanks, kGroups>& s, const T* row, in
     }
     __syncthreads();
   }
-  __syncthreads();
-  return nan;
+  return __syncthreads_or(check_nan && nan);
 }
 
 }  // namespace rf
