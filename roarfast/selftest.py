@@ -6,10 +6,13 @@ The outcome is one JSON document; `check_report` says whether a file that somebo
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,7 +258,7 @@ def _training_step(device: str) -> str:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
     if not losses[-1] < losses[0]:
         raise Different(f"the loss does not fall: {losses}")
     return f"loss {losses[0]:.3f} to {losses[-1]:.3f}"
@@ -352,3 +355,17 @@ def render(report: dict[str, Any]) -> str:
     lines += [f"  {c['name']:<18} {'ok' if c['ok'] else 'FAILED'}: {c['detail']}" for c in report["checks"]]
     lines.append("passed" if report["ok"] else "FAILED: please send the output of `roarfast selftest --json`")
     return "\n".join(lines)
+
+
+def show(device: str, as_json: bool = False, quick: bool = False, out: str | None = None) -> int:
+    """Runs and prints, or writes to the file `out`; the exit code: 0 passed, 1 failed, 2 could not be run."""
+    try:
+        report = run(device, quick)
+    except (ImportError, RuntimeError, ValueError) as error:
+        print(f"roarfast selftest: {error}", file=sys.stderr)
+        return 2
+    text = json.dumps(report, indent=2)
+    if out is not None:
+        Path(out).write_text(text + "\n")
+    print(text if as_json else render(report))
+    return 0 if report["ok"] else 1
