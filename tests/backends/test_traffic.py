@@ -21,58 +21,58 @@ SLACK = 64  # figures near zero: so much may come and go
 EXPECTED = """
 total_variation      32         8648        36672            0        0
 total_variation     224        34286       206784            0        0
-gaussian 1           32        85280        65536         6336        3
-gaussian 1          224       326672       496640        28224        3
-gaussian 3           32       218816        65536        27712        3
-gaussian 3          224       838752       671744       113792        3
-gaussian 10          32      1232924       242080          178       18
-gaussian 10         224      5700116     15517344          178       18
-sobel                32        54912        65536         3216        2
-sobel               224       198592       457472        13272        2
-maximum 3            32        78056        65536         4656        3
-maximum 3           224       288308       457472        18312        3
-maximum 3 uint8      32        69576        16384         4656        3
-maximum 3 uint8     224       255940       148352        18312        3
-maximum 15           32       148504        65536        14968        5
-maximum 15          224       533484       535808        55076        5
+gaussian 1           32        70208        65536         6336        3
+gaussian 1          224       277672       496640        28224        3
+gaussian 3           32       198208        65536        27712        3
+gaussian 3          224       773528       671744       113792        3
+gaussian 10          32       176096       131072         7104        6
+gaussian 10         224       684964       974848        36792        6
+sobel                32        42880        65536         3216        2
+sobel               224       157016       457472        13272        2
+maximum 3            32        63152        65536         4656        3
+maximum 3           224       236320       457472        18312        3
+maximum 3 uint8      32        57072        16384         4656        3
+maximum 3 uint8     224       212352       148352        18312        3
+maximum 15           32       117568        65536        14968        5
+maximum 15          224       429800       535808        55076        5
 maximum 41           32        38672       710656            0        0
 maximum 41          224       194390      4776576            0        0
-removal_mask         32       105255        41216         8810       25
-removal_mask        224       425908      1254432        29011       25
-removal_mask relu    32       105255        41216        10169       25
-removal_mask relu   224       425908      1254432        37263       25
-rank_codes 9         32       320189        41216        44472       25
-rank_codes 9        224      1351730      1254432       107816       25
-rank_codes 9 relu    32       652483        41216        80333       42
-rank_codes 9 relu   224      3147280      2057248       248361       42
-percentile 8         32       531632        33536        72691       65
-percentile 8        224      1713432      3211360       109065       56
-removed_fraction     32         5120         8448         2064        3
-removed_fraction    224        11776        50208          258        3
-pixel_random         32        13952       131072            0        0
-pixel_random        224        85456       802816            0        0
-philox_normal        32        23168       131328            0        0
-philox_normal       224       141904       804384            0        0
-block_random         32        13293         8192          544        2
-block_random        224        36985        50176           68        2
-fill value NCHW      32        29824       205056            0        0
-fill value NCHW     224       182672      1255968            0        0
-fill value NHWC      32        29824       401664            0        0
-fill value NHWC     224       182672      2460192            0        0
+removal_mask         32        85796        41216         6124       24
+removal_mask        224       266258      1053728        19453       24
+removal_mask relu    32        85796        41216         7520       24
+removal_mask relu   224       266258      1053728        27678       24
+rank_codes 9         32       231273        41216        26768       24
+rank_codes 9        224       782751      1053728        80913       24
+rank_codes 9 relu    32       602522        41216        66188       41
+rank_codes 9 relu   224      2867538      1856544       294295       41
+percentile 8         32       233457        33536        33015       22
+percentile 8        224       544731       802912        63083       22
+removed_fraction     32         6240         8448          128        2
+removed_fraction    224         8332        50208           16        2
+pixel_random         32        11904        33024            0        0
+pixel_random        224        72912       202272            0        0
+philox_normal        32        21440        33024            0        0
+philox_normal       224       131320       202272            0        0
+block_random         32        10005         8448          544        2
+block_random        224        23142        50208           68        2
+fill value NCHW      32        12992       205056            0        0
+fill value NCHW     224        79576      1255968            0        0
+fill value NHWC      32        24960       206080            0        0
+fill value NHWC     224       152880      1262240            0        0
 fill mean NCHW       32        55552       204800         4272       30
 fill mean NCHW      224       202784      2104896          534       30
 fill mean NHWC       32        55552       401408         4272       30
 fill mean NHWC      224       202784      5427072          534       30
-remove value         32       142991       229888         8810       25
-remove value        224       624161      2810656        29011       25
-remove mean          32       167951       229632        13082       55
-remove mean         224       719441      3412000        29545       55
-gather NCHW          32        65552       131840          344        1
-gather NCHW         224       401506       807520         2107        1
-gather NHWC          32        65552       328448          344        1
-gather NHWC         224       401506      2011712         2107        1
-gather NHWC f16      32        66320       180992          344        1
-gather NHWC f16     224       406210      1108544         2107        1
+remove value         32       122212       229888         6124       24
+remove value        224       472026      2609952        19453       24
+remove mean          32       147364       229632        10396       54
+remove mean         224       567330      3211296        19987       54
+gather NCHW          32        42576       131840          344        1
+gather NCHW         224       260778       807520         2107        1
+gather NHWC          32        79920       133888         1032        1
+gather NHWC         224       489510       820032         6321        1
+gather NHWC f16      32        80688        84736         1032        1
+gather NHWC f16     224       494214       518976         6321        1
 impute               32      2927934       714976       239094       87
 impute              224     10828618     94316864        29376       92
 """
