@@ -89,7 +89,12 @@ def write(arguments, chains, groups, found, accuracy, gaps):
         ]
         for row in trust_table(scores, truth):
             e = row.correlation
-            lines.append(f"| {row.score} | {e.value:.3f} | [{e.low:.3f}, {e.high:.3f}] |")
+            known = not np.isnan(e.value)
+            lines.append(
+                f"| {row.score} | {e.value:.3f} | [{e.low:.3f}, {e.high:.3f}] |"
+                if known
+                else f"| {row.score} | undefined | the null of a map does no damage: no common range |"
+            )
         lines.append("")
     gap = trial_interval(np.array(gaps))
     lines += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,7 +130,17 @@ def equal_damages(
     """
     if own.keys() != null.keys():
         raise ValueError(f"own and null must name the same estimators, got {sorted(own)} and {sorted(null)}")
-    low = common_low(null.values(), base, options.get("of", "accuracy"))
+    of = options.get("of", "accuracy")
+    lows = {name: common_low([one], base, of) for name, one in null.items()}
+    highest = max(lows, key=lambda name: lows[name])
+    low = lows[highest]
+    if low >= equal_damage(own[highest], null[highest], base, **{**options, "resamples": 0}).high:
+        warnings.warn(
+            f"no range of null responses is common to all: the null of {highest!r} does no damage, so equal damage is "
+            "undefined; leave it out, or use higher drop rates or more images",
+            UserWarning,
+            stacklevel=2,
+        )
     return {name: equal_damage(own[name], null[name], base, low=low, **options) for name in own}
 
 

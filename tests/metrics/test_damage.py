@@ -212,3 +212,14 @@ def test_resamples_are_multinomial():
     np.testing.assert_allclose(w.sum(1), 1)
     assert w.mean() == pytest.approx(1 / 50)
     assert (w * 50).var() == pytest.approx(1 - 1 / 50, rel=0.05)
+
+
+def test_no_common_range_is_said():
+    from roarfast.metrics.damage import equal_damages
+
+    own = {"a": np.array([[0.6], [0.1]]), "harmless": np.array([[0.9], [0.8]])}
+    null = {"a": np.array([[0.7], [0.3]]), "harmless": np.array([[1.0], [1.0]])}
+    with pytest.warns(UserWarning, match="the null of 'harmless' does no damage, so equal damage is undefined"):
+        curves = equal_damages(own, null, [1.0], resamples=0)
+    assert np.isnan(curves["a"].score.value)
+    assert equal_damages({"a": own["a"]}, {"a": null["a"]}, [1.0], resamples=0)["a"].score.value > 0
