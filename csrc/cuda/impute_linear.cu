@@ -19,7 +19,7 @@ template <typename Real>
 constexpr int kLargeThreads = sizeof(Real) == 4 ? 512 : 256;
 constexpr int64_t kSmallPixels = 64 * 64;
 constexpr int64_t kSharedBytes =
-    72 * 1024;  // holds the levels from 56 x 56 on, two blocks on an SM of 164 KB
+    72 * 1024;  // holds the levels from 56 x 56 on; registers allow one block of 512 threads per SM
 constexpr int64_t kStaticSharedBytes = 4096;           // at least what the kernel has besides
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 29;  // at most, unless one block needs more
 constexpr int64_t kMaxBlocks = 1 << 16;

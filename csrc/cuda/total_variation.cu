@@ -16,8 +16,8 @@ constexpr int kWarps = kThreads / kTvLanes;
 constexpr int64_t kMaxGrid = 0x7fffffff;
 
 // A warp per band, a lane per column modulo 32; a block's warps take neighbouring bands. Each pixel
-// is loaded as the lower neighbour of the one above and kept in a register (8 loads in flight); its
-// right neighbour is in the L1 cache. Reads 9/8 of the pixels, writes three doubles per band.
+// is loaded as the lower neighbour of the one above and kept in a register; its right
+// neighbour is in the L1 cache. Reads 9/8 of the pixels, writes three doubles per band.
 template <typename T, bool kIsotropic, bool kRange>
 __global__ void __launch_bounds__(kThreads, 4)
     tv_bands_kernel(const T* __restrict__ in,              // [n, h, w]

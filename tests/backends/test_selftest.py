@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 COVERED = {row.op for row in selftest._cases()}
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt", "ptx"])
+@pytest.mark.parametrize("device", ["cpu", "simt", pytest.param("ptx", marks=pytest.mark.slow)])
 def test_passes(device: str) -> None:
     try:
         report = selftest.run(device, quick=True)
