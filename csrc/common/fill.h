@@ -61,9 +61,10 @@ inline rf_status check_fill(const ImageLayout& layout, const FillSpec& spec) {
                 static_cast<long long>(layout.n), static_cast<long long>(layout.c),
                 static_cast<long long>(layout.p));
   }
-  if (spec.kind == RF_FILL_VALUES && !spec.values)
+  const bool empty = layout.n == 0 || layout.features() == 0;  // empty arrays may be null
+  if (spec.kind == RF_FILL_VALUES && !spec.values && !empty)
     return fail(RF_INVALID_ARGUMENT, "fill values are missing");
-  if (spec.kind == RF_FILL_IMAGE && !spec.other)
+  if (spec.kind == RF_FILL_IMAGE && !spec.other && !empty)
     return fail(RF_INVALID_ARGUMENT, "the image to fill from is missing");
   if (spec.kind < RF_FILL_VALUES || spec.kind > RF_FILL_NOISE) {
     return fail(RF_INVALID_ARGUMENT, "unknown fill kind %d", static_cast<int>(spec.kind));

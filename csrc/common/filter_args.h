@@ -29,12 +29,18 @@ inline rf_status check_borders(const Borders& modes) {
   return RF_OK;
 }
 
-// A parameter along each image axis must be at least `low`.
-inline rf_status check_per_axis(const char* name, int64_t along_y, int64_t along_x, int64_t low) {
-  if (along_y >= low && along_x >= low) return RF_OK;
-  return fail(RF_INVALID_ARGUMENT, "%s must be >= %lld, got %lld (rows) and %lld (columns)", name,
-              static_cast<long long>(low), static_cast<long long>(along_y),
-              static_cast<long long>(along_x));
+// Sizes of workspaces grow with the radius of a Gaussian; far beyond any image they would overflow.
+constexpr int64_t kMaxRadius = int64_t{1} << 20;
+constexpr int64_t kMaxOrder = 64;
+constexpr int64_t kMaxWindow = int64_t{1} << 31;
+
+// A parameter along each image axis must be in [low, high].
+inline rf_status check_per_axis(const char* name, int64_t along_y, int64_t along_x, int64_t low,
+                                int64_t high) {
+  if (along_y >= low && along_x >= low && along_y <= high && along_x <= high) return RF_OK;
+  return fail(RF_INVALID_ARGUMENT, "%s must be in [%lld, %lld], got %lld (rows) and %lld (columns)",
+              name, static_cast<long long>(low), static_cast<long long>(high),
+              static_cast<long long>(along_y), static_cast<long long>(along_x));
 }
 
 // `origin` moves a window of `size` pixels, which must still hold its own pixel.

@@ -5,6 +5,8 @@
 
 namespace rf {
 
+constexpr int64_t kMaxPad = int64_t{1} << 30;  // beyond this, sizes of padded images could overflow
+
 inline rf_status check_gather_batch(int64_t n, int64_t c, int64_t h, int64_t w, int64_t b,
                                     const void* codes, int64_t code_channels, const void* imputed,
                                     rf_dtype imputed_dtype, int64_t pad, int64_t out_h,
@@ -15,6 +17,9 @@ inline rf_status check_gather_batch(int64_t n, int64_t c, int64_t h, int64_t w, 
                 "sizes must be positive, got n %lld, b %lld, c %lld, h %lld, w %lld, "
                 "out %lld x %lld, pad %lld",
                 ll(n), ll(b), ll(c), ll(h), ll(w), ll(out_h), ll(out_w), ll(pad));
+  }
+  if (pad > kMaxPad) {
+    return fail(RF_INVALID_ARGUMENT, "pad must be at most %lld, got %lld", ll(kMaxPad), ll(pad));
   }
   if (out_h > h + 2 * pad || out_w > w + 2 * pad) {
     return fail(RF_INVALID_ARGUMENT, "crop %lld x %lld does not fit the padded image %lld x %lld",

@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <initializer_list>
 
 #include "include/roarfast.h"
 
@@ -24,6 +25,14 @@ inline rf_status fail(rf_status status, const char* format, ...) {
   vsnprintf(error_buffer(), kErrorBufferBytes, format, args);
   va_end(args);
   return status;
+}
+
+// A null pointer where there is something to read or write: an error of the caller, not a crash.
+inline rf_status check_not_null(const char* op, std::initializer_list<const void*> pointers) {
+  for (const void* pointer : pointers) {
+    if (pointer == nullptr) return fail(RF_INVALID_ARGUMENT, "%s: an array is null", op);
+  }
+  return RF_OK;
 }
 
 inline rf_status fail_dtype(const char* op, rf_dtype dtype) {

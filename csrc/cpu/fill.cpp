@@ -11,6 +11,8 @@ extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_d
   const rf::FillSpec spec{kind, values, values_per_image != 0, other, noise_mean, noise_std, seed};
   if (const rf_status bad = rf::check_fill(images, spec)) return bad;
   if (!rf::is_dtype(dtype)) return rf::fail_dtype("fill", dtype);
+  if (n == 0 || images.features() == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("fill", {x, mask, out})) return bad;
   const int64_t grain = 1 + 65536 / std::max<int64_t>(images.features(), 1);
   rf::parallel_for(n, grain, [&](int64_t begin, int64_t end, int) {
     rf::FillScratch scratch;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "common/augment.h"
 #include "common/dtype.h"
@@ -233,16 +234,21 @@ bool make_rgb_row(const Batch& batch, const rf::RgbRows& rgb, const Row& row, fl
 }  // namespace
 
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
-                                     int64_t h, int64_t w, const int64_t* index, const int64_t* ids,
-                                     int64_t b, const uint8_t* codes, int64_t code_channels,
-                                     int rate_index, int keep, const void* imputed,
-                                     rf_dtype imputed_dtype, const float* table, int64_t pad,
-                                     int64_t out_h, int64_t out_w, int augment_crop,
-                                     int augment_flip, uint64_t seed, uint64_t epoch, void* out,
-                                     rf_dtype out_dtype, rf_layout out_layout, rf_stream) {
+                                     int64_t h, int64_t w, const int64_t* given_index,
+                                     const int64_t* ids, int64_t b, const uint8_t* codes,
+                                     int64_t code_channels, int rate_index, int keep,
+                                     const void* imputed, rf_dtype imputed_dtype,
+                                     const float* table, int64_t pad, int64_t out_h, int64_t out_w,
+                                     int augment_crop, int augment_flip, uint64_t seed,
+                                     uint64_t epoch, void* out, rf_dtype out_dtype,
+                                     rf_layout out_layout, rf_stream) {
   const rf_status status = rf::check_gather_batch(n, c, h, w, b, codes, code_channels, imputed,
                                                   imputed_dtype, pad, out_h, out_w, out_dtype);
   if (status != RF_OK || b == 0) return status;
+  if (const rf_status bad = rf::check_not_null("gather_batch", {images, given_index, table, out}))
+    return bad;
+  // Another thread may write to the index meanwhile: what is checked must be what is used.
+  const std::vector<int64_t> index(given_index, given_index + b);
   for (int64_t i = 0; i < b; ++i) {
     if (index[i] < 0 || index[i] >= n) {
       return rf::fail(RF_INVALID_ARGUMENT, "index[%lld] must be in [0, %lld), got %lld",

@@ -239,8 +239,10 @@ extern "C" rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtyp
                                         int64_t order_x, rf_border mode_y, rf_border mode_x,
                                         double cval, void* workspace, rf_stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0)) return bad;
-  if (const rf_status bad = rf::check_per_axis("order", order_y, order_x, 0)) return bad;
+  if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0, rf::kMaxRadius))
+    return bad;
+  if (const rf_status bad = rf::check_per_axis("order", order_y, order_x, 0, rf::kMaxOrder))
+    return bad;
   if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (n * h * w == 0) return RF_OK;
   const bool known = rf::dispatch_float(dtype, [&](auto tag) {

@@ -208,6 +208,10 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
   if (ok != RF_OK || n * c * h * w == 0) return ok;
+  if (const rf_status bad = rf::check_not_null(
+          "impute_linear", {x, mask, out, iterations, residual, status, empty, workspace})) {
+    return bad;
+  }
   PixelRows rows;
   if (!find_pixel_rows(in_dtype, out_dtype, &rows)) return fail_pair(in_dtype, out_dtype);
   const Plan plan = make_plan(h, w, weights);

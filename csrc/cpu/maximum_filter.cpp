@@ -290,7 +290,8 @@ extern "C" rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype
                                        int64_t origin_y, int64_t origin_x, rf_border mode_y,
                                        rf_border mode_x, double cval, void* workspace, rf_stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1)) return bad;
+  if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1, rf::kMaxWindow))
+    return bad;
   if (const rf_status bad = rf::check_origin(size_y, size_x, origin_y, origin_x)) return bad;
   if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (n * h * w == 0) return RF_OK;

@@ -56,6 +56,8 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
   if (out_dtype != dtype && out_dtype != RF_FLOAT64)
     return rf::fail_dtype("percentile (out)", out_dtype);
   if (!rf::is_dtype(dtype)) return rf::fail_dtype("percentile", dtype);
+  if (n == 0 || nq == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("percentile", {in, out})) return bad;
   const rf::SelectedRows rows(dtype, n, f, nq);
   const bool wide = out_dtype == RF_FLOAT64;
   const PercentilePlan plan(dtype, q, nq, f, wide);

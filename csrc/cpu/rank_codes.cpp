@@ -9,6 +9,7 @@ extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtyp
                                    uint8_t* nan_flags, void* workspace, rf_stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, drops, ndrops)) return bad;
+  if (const rf_status bad = rf::check_not_null("rank_codes", {in, codes})) return bad;
   if (!rf::is_dtype(dtype)) return rf::fail_dtype("rank_codes", dtype);
   const rf::SelectedRows rows(dtype, n, f, ndrops);
   const rf::RemovalPlan plan(dtype, rule, order, f, drops, ndrops);

@@ -8,6 +8,7 @@ extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dty
                                      void* workspace, rf_stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
+  if (const rf_status bad = rf::check_not_null("removal_mask", {in, mask})) return bad;
   if (!rf::is_dtype(dtype)) return rf::fail_dtype("removal_mask", dtype);
   const rf::SelectedRows rows(dtype, n, f, 1);
   const rf::RemovalPlan plan(dtype, rule, order, f, &drop, 1);

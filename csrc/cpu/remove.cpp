@@ -31,6 +31,7 @@ extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtyp
                     in_dtype);
   }
   if (n == 0 || images.features() == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("remove", {x, in, out})) return bad;
   const rf::RemovalPlan plan(in_dtype, rule, order, rows.f, &drop, 1);
   rows.for_each(in, nan_flags, workspace, [&](auto& row, int64_t i, uint8_t* mask) {
     const int64_t sample = index ? index[i] : i;

@@ -6,6 +6,8 @@ extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int6
                                          int64_t rate_index, rf_stream) {
   if (f == 0 && n > 0)
     return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
+  if (n <= 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("removed_fraction", {codes, out})) return bad;
   const int limit = static_cast<int>(rate_index);
   rf::parallel_for(n, 1 + 262144 / std::max<int64_t>(f, 1), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {

@@ -55,7 +55,8 @@ extern "C" rf_status rf_block_random(uint8_t* mask, int64_t n, int64_t h, int64_
                                      uint64_t seed, const int64_t* index, rf_stream stream) {
   if (!(drop >= 0.0 && drop <= 1.0))
     return rf::fail(RF_INVALID_ARGUMENT, "drop must be in [0, 1], got %g", drop);
-  if (n == 0 || h == 0 || w == 0) return RF_OK;
+  if (n <= 0 || h <= 0 || w <= 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("block_random", {mask})) return bad;
   const unsigned grid = static_cast<unsigned>(std::min<int64_t>(n, 1 << 20));
   const bool fours = h * w % 4 == 0 && rf::is_aligned_for_fours(mask);
   return rf::launch(fours ? block_random_kernel<true> : block_random_kernel<false>, grid, kThreads,

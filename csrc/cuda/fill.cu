@@ -172,6 +172,7 @@ extern "C" rf_status rf_fill(const void* x, const uint8_t* mask, void* out, rf_d
   const rf::FillSpec spec{kind, values, values_per_image != 0, other, noise_mean, noise_std, seed};
   if (const rf_status bad = rf::check_fill(images, spec)) return bad;
   if (n == 0 || images.features() == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("fill", {x, mask, out})) return bad;
   rf_status status = RF_OK;
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

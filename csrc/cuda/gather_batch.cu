@@ -252,6 +252,8 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
   rf_status status = rf::check_gather_batch(n, c, h, w, b, codes, code_channels, imputed,
                                             imputed_dtype, pad, out_h, out_w, out_dtype);
   if (status != RF_OK || b == 0) return status;
+  if (const rf_status bad = rf::check_not_null("gather_batch", {images, index, table, out}))
+    return bad;
   const int64_t blocks_per_sample = (out_h * out_w + kBlockPixels - 1) / kBlockPixels;
   if (b > INT32_MAX / blocks_per_sample) {
     return rf::fail(RF_INVALID_ARGUMENT, "batch of %lld samples is too large for one launch",

@@ -258,16 +258,13 @@ extern "C" rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtyp
                                         int64_t order_x, rf_border mode_y, rf_border mode_x,
                                         double cval, void* workspace, rf_stream stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0)) return bad;
-  if (const rf_status bad = rf::check_per_axis("order", order_y, order_x, 0)) return bad;
+  if (const rf_status bad = rf::check_per_axis("radius", radius_y, radius_x, 0, rf::kMaxRadius))
+    return bad;
+  if (const rf_status bad = rf::check_per_axis("order", order_y, order_x, 0, rf::kMaxOrder))
+    return bad;
   const rf::Borders modes{mode_y, mode_x};
   if (const rf_status bad = rf::check_borders(modes)) return bad;
   if (const rf_status bad = rf::check_tileable(h, w)) return bad;
-  constexpr int64_t kMaxRadius = int64_t{1} << 28;  // positions are int in the kernels
-  if (radius_y > kMaxRadius || radius_x > kMaxRadius) {
-    return rf::fail(RF_INVALID_ARGUMENT, "radius on CUDA must be at most 2^28, got %lld and %lld",
-                    static_cast<long long>(radius_y), static_cast<long long>(radius_x));
-  }
   if (n * h * w == 0) return RF_OK;
   const int64_t used_y = rf::effective_radius(sigma_y, radius_y);
   const int64_t used_x = rf::effective_radius(sigma_x, radius_x);

@@ -327,6 +327,10 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
   if (ok != RF_OK || n * c * h * w == 0) return ok;
+  if (const rf_status bad = rf::check_not_null(
+          "impute_linear", {x, mask, out, iterations, residual, status, empty, workspace})) {
+    return bad;
+  }
   if (h * w > (int64_t{1} << 30)) {
     return rf::fail(RF_INVALID_ARGUMENT,
                     "impute_linear: an image may have at most 2^30 pixels on CUDA");

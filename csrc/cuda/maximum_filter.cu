@@ -187,7 +187,8 @@ extern "C" rf_status rf_maximum_filter(const void* in, void* out, rf_dtype dtype
                                        rf_border mode_x, double cval, void* workspace,
                                        rf_stream stream) {
   if (const rf_status bad = rf::check_images(in, out, n, h, w)) return bad;
-  if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1)) return bad;
+  if (const rf_status bad = rf::check_per_axis("size", size_y, size_x, 1, rf::kMaxWindow))
+    return bad;
   if (const rf_status bad = rf::check_origin(size_y, size_x, origin_y, origin_x)) return bad;
   if (const rf_status bad = rf::check_borders({mode_y, mode_x})) return bad;
   if (const rf_status bad = rf::check_tileable(h, w)) return bad;

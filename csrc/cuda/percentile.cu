@@ -62,6 +62,7 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
   if (out_dtype != dtype && out_dtype != RF_FLOAT64)
     return rf::fail_dtype("percentile (out)", out_dtype);
   if (n == 0 || nq == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("percentile", {in, out})) return bad;
   PercentileParams params{static_cast<int>(nq), {}};
   std::copy(q, q + nq, params.q);
   const unsigned grid = static_cast<unsigned>(std::min(n, rf::kMaxRowGrid));

@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kThreads)
 
 extern "C" rf_status rf_pixel_random(float* out, int64_t n, int64_t f, uint64_t seed,
                                      const int64_t* index, rf_stream stream) {
-  if (n == 0 || f == 0) return RF_OK;
+  if (n <= 0 || f <= 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("pixel_random", {out})) return bad;
   const int64_t blocks = (f + 3) / 4, items = n * blocks;
   const int64_t grid = std::min<int64_t>((items + kThreads - 1) / kThreads, 1 << 20);
   // The last addition of the stride must fit too.

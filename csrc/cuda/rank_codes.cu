@@ -37,6 +37,7 @@ extern "C" rf_status rf_rank_codes(const void* in, uint8_t* codes, rf_dtype dtyp
                                    uint8_t* nan_flags, void*, rf_stream stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, drops, ndrops)) return bad;
+  if (const rf_status bad = rf::check_not_null("rank_codes", {in, codes})) return bad;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, drops, ndrops);
   const unsigned grid = static_cast<unsigned>(std::min(n, rf::kMaxRowGrid));
   rf_status status = RF_OK;

@@ -41,6 +41,7 @@ extern "C" rf_status rf_removal_mask(const void* in, uint8_t* mask, rf_dtype dty
                                      rf_stream stream) {
   if (n == 0 || f == 0) return RF_OK;
   if (const rf_status bad = rf::check_selection(f, &drop, 1)) return bad;
+  if (const rf_status bad = rf::check_not_null("removal_mask", {in, mask})) return bad;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, &drop, 1);
   const unsigned grid = static_cast<unsigned>(std::min(n, rf::kMaxRowGrid));
   rf_status status = RF_OK;

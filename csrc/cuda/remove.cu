@@ -51,6 +51,7 @@ extern "C" rf_status rf_remove(const void* x, const void* in, void* out, rf_dtyp
   if (const rf_status bad = rf::check_fill(images, spec)) return bad;
   if (const rf_status bad = rf::check_selection(images.mask_size(), &drop, 1)) return bad;
   if (n == 0 || images.features() == 0) return RF_OK;
+  if (const rf_status bad = rf::check_not_null("remove", {x, in, out})) return bad;
   const rf::RemovalParams params = rf::removal_params(rule, order, seed, &drop, 1);
   const unsigned grid = static_cast<unsigned>(std::min(n, rf::kMaxRowGrid));
   rf_status status = RF_OK;

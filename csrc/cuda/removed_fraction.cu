@@ -55,6 +55,7 @@ extern "C" rf_status rf_removed_fraction(const uint8_t* codes, double* out, int6
                                          int64_t rate_index, rf_stream stream) {
   if (n == 0) return RF_OK;
   if (f == 0) return rf::fail(RF_INVALID_ARGUMENT, "samples without features have no fraction");
+  if (const rf_status bad = rf::check_not_null("removed_fraction", {codes, out})) return bad;
   const unsigned grid = static_cast<unsigned>(std::min<int64_t>(n, 1 << 20));
   const bool words = f % 16 == 0 && reinterpret_cast<uintptr_t>(codes) % 16 == 0;
   return rf::launch(words ? removed_fraction_kernel<true> : removed_fraction_kernel<false>, grid,

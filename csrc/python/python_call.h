@@ -7,6 +7,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -32,6 +33,19 @@ inline void raise_if(rf_status status) {
   if (status == RF_UNSUPPORTED_DTYPE) throw pybind11::type_error(why);
   throw std::runtime_error(why);
 }
+
+// Other Python threads run while this lives. An object, so that the lock is held again before an
+// exception (out of memory) becomes one of Python.
+class ReleasedGil {
+ public:
+  ReleasedGil() : state_(PyEval_SaveThread()) {}
+  ~ReleasedGil() { PyEval_RestoreThread(state_); }
+  ReleasedGil(const ReleasedGil&) = delete;
+  ReleasedGil& operator=(const ReleasedGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 
 // The address behind a Python argument. An array must be C-contiguous; its caller keeps it alive.
 inline void* pointer_from(PyObject* from, bool writable) {
@@ -68,9 +82,10 @@ PyObject* call(const char* name, Result (*f)(Args...), PyObject* const* args,
   if (PyErr_Occurred()) return nullptr;
   if constexpr (std::is_same_v<Result, rf_status>) {
     rf_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = f(std::get<kIndex>(values)...);
-    Py_END_ALLOW_THREADS;
+    {
+      const ReleasedGil released;
+      status = f(std::get<kIndex>(values)...);
+    }
     raise_if(status);
     Py_RETURN_NONE;
   } else if constexpr (std::is_void_v<Result>) {
@@ -92,6 +107,8 @@ PyObject* checked_call(const char* name, Result (*f)(Args...), PyObject* const* 
     return call(name, f, args, std::make_index_sequence<sizeof...(Args)>{});
   } catch (const pybind11::builtin_exception& e) {
     e.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }

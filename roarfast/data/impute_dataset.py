@@ -9,7 +9,8 @@ import numpy as np
 
 from roarfast._progress import progress as show_progress
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import LAYOUT_CODES, ArrayT
+from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import LAYOUT_CODES, ArrayT, check_out, shares_memory
 from roarfast.ops._op import is_tensor
 from roarfast.ops._renamed import renamed
 from roarfast.ops.impute_linear import solve
@@ -86,19 +87,25 @@ def impute_dataset(
     h, w = images.shape[2:] if layout == "NCHW" else images.shape[1:3]
     if tuple(codes.shape) != (n, h, w):
         raise ValueError(f"codes must be {(n, h, w)} like images, got shape {tuple(codes.shape)}")
-    rates = [check.number("drops", rate, 0, 1) for rate in drops]
-    if not rates:
-        raise ValueError("drops must have at least one rate")
-    single = rate_index is not None and not isinstance(rate_index, Sequence)
-    positions = list(range(len(rates))) if rate_index is None else [rate_index] if single else list(rate_index)  # type: ignore[arg-type]
-    positions = [check.integer("rate_index", p, 0, len(rates) - 1) for p in positions]
+    rates = selection.rates("drops", drops)
+    single = rate_index is not None and (isinstance(rate_index, (str, bytes)) or np.ndim(rate_index) == 0)  # type: ignore[arg-type]
+    listed: Any = [rate_index] if single else range(len(rates))
+    if rate_index is not None and not single:
+        listed = check.entries("rate_index", rate_index, "a position or several")
+    positions = [check.integer("rate_index", p, 0, len(rates) - 1) for p in listed]
+    noise = 255 * check.number("noise", noise, 0)
+    keep, show = check.flag("keep", keep), check.flag("progress", progress)
     ids = _ids(index, images)
     shape = tuple(images.shape) if single else (len(positions), *images.shape)
-    result = _output(out, shape, dtype, images)
+    result = _output(out, shape, dtype, images, codes)
     per_image = max(1, int(np.prod(images.shape[1:], dtype=np.int64)))
     step = check.integer("chunk", chunk, low=1) if chunk is not None else max(1, _CHUNK_BYTES // (12 * per_image))
 
-    with show_progress("imputing", n * len(positions), show=progress) as job:
+    if not n:  # nothing to do, but as for any other number of images the rest must be right
+        empty = images[:0].reshape(0, *images.shape[1:])
+        options = seed, ids, tol, max_iter, weights, noise_kind, empty_value, layout, dtype, None
+        solve(empty, codes > 0, noise, *options)
+    with show_progress("imputing", n * len(positions), show=show) as job:
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
             x, codes_here = images[rows], codes[rows]
@@ -106,7 +113,7 @@ def impute_dataset(
                 mask = codes_here > position if keep else codes_here <= position
                 target = result[rows] if single else result[k, rows]
                 solve(
-                    x, mask, 255 * noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
+                    x, mask, noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
                     layout, dtype, target,
                 )  # fmt: skip
                 job.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
@@ -117,28 +124,32 @@ def _ids(index: Any, images: Any) -> Any:
     n = int(images.shape[0])
     if index is None:
         index = np.arange(n, dtype=np.int64)
-    if is_tensor(images):
-        import torch
+    if not is_tensor(index):
+        index = selection.integers("index", index).astype(np.int64)
+        if is_tensor(images):
+            import torch
 
-        index = torch.as_tensor(index, device=images.device)
-    else:
-        index = np.asarray(index)
+            index = torch.from_numpy(index).to(images.device)
+    elif not is_tensor(images):
+        index = index.detach().cpu().numpy()
     if tuple(index.shape) != (n,):
         raise ValueError(f"index must be [{n}], got shape {tuple(index.shape)}")
     return index
 
 
-def _output(out: Any, shape: tuple[int, ...], dtype: str, images: Any) -> Any:
+def _output(out: Any, shape: tuple[int, ...], dtype: str, images: Any, codes: Any) -> Any:
     if out is None:
         if is_tensor(images):
             import torch
 
             return torch.empty(shape, dtype=getattr(torch, dtype), device=images.device)
         return np.empty(shape, dtype)
-    if is_tensor(out) != is_tensor(images):
-        raise TypeError(f"out must be of the library of images, got {type(out).__name__}")
-    if tuple(out.shape) != shape:
-        raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
-    if check.dtype_name(out) != dtype:
-        raise TypeError(f"out must have dtype {dtype}, got {check.dtype_name(out)}")
+    check.array("out", out, (dtype,))
+    check.same_kind(images=images, out=out)
+    check_out(out, shape, dtype, check.dtype_name(out))
+    if not is_tensor(out) and not out.flags.writeable:
+        raise ValueError("out must be writable, got a read-only array")
+    # Chunks are read after others were written.
+    if any(shares_memory(out, a) for a in (images, codes)):
+        raise ValueError("out must not share memory with images or codes")
     return out

@@ -45,8 +45,14 @@ class Arrays(Protocol):
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any:
         """A new array on the device of `like`."""
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any) -> Any:
-        """An array to write to: `out` itself where a kernel can write there (checked), else a new one."""
+    def maps(self, a: Any) -> Any:
+        """`contiguous(a)`, with 0 and 1 as the only bytes of bool arrays: a view of other bytes may hold more."""
+
+    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any, *others: Any) -> Any:
+        """An array to write to: `out` itself where a kernel can write there (checked), else a new one.
+
+        A kernel cannot write where it reads: `like` and `others` are all of its inputs (None is left out).
+        """
 
     def finish(self, result: Any, out: Any) -> Any:
         """What the op returns: `result`, copied to `out` if `output` could not hand that to the kernel."""
@@ -64,7 +70,8 @@ class Arrays(Protocol):
         """Calls a function that computes a number, such as the size of a workspace."""
 
 
-def _check_out(out: Any, shape: Sequence[int], dtype: str, got_dtype: str) -> None:
+def check_out(out: Any, shape: Sequence[int], dtype: str, got_dtype: str) -> None:
+    """`out` has the shape and dtype of the result."""
     if tuple(out.shape) != tuple(shape):
         raise ValueError(f"out must have shape {tuple(shape)}, got {tuple(out.shape)}")
     if got_dtype != dtype:
@@ -78,24 +85,35 @@ class NumpyArrays:
         return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
     def contiguous(self, a: np.ndarray[Any, Any], dtype: str | None = None) -> np.ndarray[Any, Any]:
-        if a.flags.c_contiguous and (a.dtype == NUMPY_DTYPES[dtype] if dtype else a.dtype.isnative):
+        flags = a.flags
+        dense = flags.c_contiguous and flags.aligned
+        if dense and (a.dtype == NUMPY_DTYPES[dtype] if dtype else a.dtype.isnative):
             return a
         native = NUMPY_DTYPES[dtype] if dtype else a.dtype.newbyteorder("=")
-        return np.ascontiguousarray(a, native).reshape(a.shape)  # ascontiguousarray makes 0-d arrays 1-d
+        return np.array(a, native, order="C", subok=False)  # a copy: ascontiguousarray keeps unaligned memory
+
+    def maps(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        a = self.contiguous(a)
+        if a.dtype.kind == "b" and a.size and (stored := a.view(np.uint8)).max() > 1:
+            return stored != 0
+        return a
 
     def empty(self, shape: Sequence[int], dtype: str, like: Any) -> np.ndarray[Any, Any]:
         return np.empty(shape, NUMPY_DTYPES[dtype])
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any) -> np.ndarray[Any, Any]:
+    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any, *others: Any) -> np.ndarray[Any, Any]:
         if out is None:
             return self.empty(shape, dtype, like)
-        if not isinstance(out, np.ndarray):
+        if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
             raise TypeError(f"out must be a NumPy array like the input, got {type(out).__name__}")
-        _check_out(out, shape, dtype, self.dtype(out))
-        if not out.flags.writeable:
-            raise ValueError("out is read-only")
-        writable_in_place = out.flags.c_contiguous and out.dtype.isnative and not np.may_share_memory(out, like)
-        return out if writable_in_place else self.empty(shape, dtype, like)
+        check_out(out, shape, dtype, self.dtype(out))
+        flags = out.flags
+        if not flags.writeable:
+            raise ValueError("out must be writable, got a read-only array")
+        in_place = flags.c_contiguous and flags.aligned and out.dtype.isnative
+        if in_place and not any(a is not None and np.may_share_memory(out, a) for a in (like, *others)):
+            return out
+        return self.empty(shape, dtype, like)
 
     def finish(self, result: np.ndarray[Any, Any], out: Any) -> np.ndarray[Any, Any]:
         if out is None or out is result:
@@ -127,7 +145,18 @@ class TorchArrays:
         return self.names.get(a.dtype) or str(a.dtype).removeprefix("torch.")
 
     def contiguous(self, a: torch.Tensor, dtype: str | None = None) -> torch.Tensor:
-        return (a.to(self.dtypes[dtype]) if dtype else a).detach().contiguous()
+        require_memory(a)
+        a = (a.to(self.dtypes[dtype]) if dtype else a).detach().contiguous()
+        return a.clone() if a.data_ptr() % a.element_size() else a  # kernels need aligned memory
+
+    def maps(self, a: torch.Tensor) -> torch.Tensor:
+        a = self.contiguous(a)
+        if a.dtype is not self.torch.bool or not a.numel():
+            return a
+        stored = a.view(self.torch.uint8)
+        if a.device.type == "cpu":  # elsewhere a look at the values would wait for the device
+            return stored.ne(0) if int(stored.max()) > 1 else a
+        return stored.ne(0)
 
     def empty(self, shape: Sequence[int], dtype: str, like: torch.Tensor) -> torch.Tensor:
         a = self.torch.empty(tuple(shape), dtype=self.dtypes[dtype], device=like.device)
@@ -135,14 +164,25 @@ class TorchArrays:
             _backend.cpu().advise_huge_pages(a.data_ptr(), a.nbytes)
         return a
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: torch.Tensor) -> torch.Tensor:
+    def output(self, out: Any, shape: Sequence[int], dtype: str, like: torch.Tensor, *others: Any) -> torch.Tensor:
         if out is None:
             return self.empty(shape, dtype, like)
-        _check_out(out, shape, dtype, self.dtype(out))
+        if not isinstance(out, self.torch.Tensor):
+            raise TypeError(f"out must be a torch tensor like the input, got {type(out).__name__}")
+        check_out(out, shape, dtype, self.dtype(out))
         if out.device != like.device:
             raise ValueError(f"out must be on {like.device} like the input, got {out.device}")
-        shares_storage = out.untyped_storage().data_ptr() == like.untyped_storage().data_ptr()
-        return out if out.is_contiguous() and not shares_storage else self.empty(shape, dtype, like)
+        require_memory(out)
+        first = out.data_ptr()
+        if not out.is_contiguous():
+            if any(stride == 0 and size > 1 for stride, size in zip(out.stride(), out.shape)):
+                raise ValueError(
+                    f"out must not overlap itself, got strides {out.stride()} for shape {tuple(out.shape)}"
+                )
+            return self.empty(shape, dtype, like)
+        if first % out.element_size() or any(_overlap(first, out.nbytes, a) for a in (like, *others)):
+            return self.empty(shape, dtype, like)
+        return out
 
     def finish(self, result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
         return result if out is None or out is result else out.copy_(result)
@@ -151,14 +191,21 @@ class TorchArrays:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(like.device)
 
     def call(self, like: torch.Tensor, name: str, *args: Any) -> Any:
-        tensor = self.torch.Tensor
-        for x in args:
-            if isinstance(x, tensor) and x.device != like.device:
-                raise ValueError(f"all tensors must be on one device, got {like.device} and {x.device}")
-        pointers = [x.data_ptr() if isinstance(x, tensor) else x for x in args]
-        if like.device.type == "cuda":
+        tensor, device = self.torch.Tensor, like.device
+        kind = device.type
+        if kind not in ("cpu", "cuda"):
+            raise ValueError(f"tensors must be on a CPU or CUDA device, got {device}")
+        pointers = list(args)
+        for i, x in enumerate(args):
+            if isinstance(x, tensor):
+                if x.device != device:
+                    raise ValueError(f"all tensors must be on one device, got {device} and {x.device}")
+                pointers[i] = x.data_ptr()
+                if not pointers[i] and x.numel():
+                    raise ValueError(f"a tensor of shape {tuple(x.shape)} has no memory (is it fake?)")
+        if kind == "cuda":
             cuda = self.torch.cuda
-            with cuda.device(like.device):
+            with cuda.device(device):
                 return getattr(_backend.cuda(), name)(*pointers, cuda.current_stream().cuda_stream)
         return getattr(_backend.host(), name)(*pointers, 0)
 
@@ -172,7 +219,41 @@ class TorchArrays:
 NUMPY = NumpyArrays()
 
 
+def require_memory(a: torch.Tensor) -> None:
+    """A tensor's storage holds all of its elements: `untyped_storage().resize_(0)` frees it under a living tensor."""
+    if not (elements := a.numel()):
+        return
+    if not a.is_contiguous():
+        elements = 1 + sum((size - 1) * stride for size, stride in zip(a.shape, a.stride()))
+    if a.untyped_storage().nbytes() < (a.storage_offset() + elements) * a.element_size():
+        raise ValueError(f"the memory of a tensor of shape {tuple(a.shape)} was freed or shrunk")
+
+
+def shares_memory(a: Any, b: Any) -> bool:
+    """Whether the memory between the first and the last byte of two arrays of one library overlaps."""
+    if isinstance(a, np.ndarray):
+        return np.may_share_memory(a, b)
+    require_memory(a)
+    require_memory(b)
+    (first, last), (begin, end) = _extent(a), _extent(b)
+    return first < end and begin < last
+
+
+def _extent(a: torch.Tensor) -> tuple[int, int]:
+    if not a.numel():
+        return 0, 0
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(a.shape, a.stride()))
+    return a.data_ptr(), a.data_ptr() + reach * a.element_size()
+
+
+def _overlap(first: int, nbytes: int, a: Any) -> bool:
+    """Whether a dense tensor has bytes in [first, first + nbytes)."""
+    return a is not None and a.data_ptr() < first + nbytes and first < a.data_ptr() + a.nbytes
+
+
 def images(shape: Sequence[int]) -> tuple[int, int, int]:
     """`(n, h, w)` of `[..., H, W]`, leading dimensions flattened."""
+    if len(shape) < 2:
+        raise ValueError(f"a must be [..., H, W], got shape {tuple(shape)}")
     *leading, h, w = shape
     return math.prod(leading), h, w

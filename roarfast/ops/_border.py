@@ -26,7 +26,7 @@ def mode_codes(modes: Sequence[str]) -> list[int]:
 
 def mode_name(mode: str) -> str:
     """The canonical name of a border mode; a ValueError lists the allowed ones."""
-    mode = ALIASES.get(mode, mode)
-    if mode not in MODES:
+    mode = ALIASES.get(mode, mode) if isinstance(mode, str) else mode
+    if not isinstance(mode, str) or mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
     return mode

@@ -8,21 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.ops._arrays import NUMPY_NAMES
+from roarfast.ops._arrays import NUMPY, NUMPY_NAMES, Arrays
 from roarfast.ops._op import is_tensor
+
+_tensor_dtypes: dict[Any, str] = {}  # the names of torch's dtypes seen so far: making one takes half a microsecond
+
+
+_INT64 = (-(2**63), 2**63 - 1)
 
 
 def dtype_name(a: Any) -> str:
     """The dtype of an array or tensor as "float32", "uint8" and so on."""
     if is_tensor(a):
-        return str(a.dtype).removeprefix("torch.")
+        name = _tensor_dtypes.get(a.dtype)
+        if name is None:
+            name = _tensor_dtypes[a.dtype] = str(a.dtype).removeprefix("torch.")
+        return name
     return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
 
 def array(name: str, a: Any, dtypes: Collection[str], min_ndim: int = 0, dims: str = "") -> None:
     """`a` is a NumPy array or torch tensor of an allowed dtype with at least `min_ndim` dimensions."""
-    if not isinstance(a, np.ndarray) and not is_tensor(a):
+    if is_tensor(a):
+        if a.is_nested or str(a.layout) != "torch.strided":
+            kind = "nested" if a.is_nested else str(a.layout).removeprefix("torch.")
+            raise TypeError(f"{name} must be a dense tensor, got a {kind} one")
+    elif not isinstance(a, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {type(a).__name__}")
+    elif type(a) is not np.ndarray and isinstance(a, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: fill it (a.filled(...)) or pass its data")
     got = dtype_name(a)
     if got not in dtypes:
         raise TypeError(f"{name} must have dtype {_listing(dtypes)}, got {got}")
@@ -50,40 +64,109 @@ def same_kind(**arrays: Any) -> None:
             )
 
 
+def operand(xp: Arrays, name: str, a: Any, dtypes: Collection[str], *shapes: Sequence[int]) -> None:
+    """An array that goes to a kernel has one of the dtypes and one of the shapes; None is fine.
+
+    Public functions have seen to that, and NumPy arrays come through no other way; `torch.ops.roarfast` can be called
+    without them.
+    """
+    if a is None or xp is NUMPY:
+        return
+    if xp.dtype(a) not in dtypes:
+        raise TypeError(f"{name} must have dtype {_listing(dtypes)}, got {xp.dtype(a)}")
+    if a.shape not in shapes:
+        raise ValueError(f"{name} must have shape {_listing([str(s) for s in shapes])}, got {tuple(a.shape)}")
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool: True or False, and nothing that merely counts as one, such as "no"."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {_shown(value)}")
+
+
 def one_of(name: str, value: Any, allowed: Collection[str]) -> None:
     """`value` is one of the allowed strings."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {_listing([repr(x) for x in allowed])}, got {value!r}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {_listing([repr(x) for x in allowed])}, got {_shown(value)}")
 
 
 def number(
     name: str, value: Any, low: float = -math.inf, high: float = math.inf, hint: str = "", finite: bool = True
 ) -> float:
     """`value` as a float in [low, high]."""
-    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    x = float(value)
+    x = value if type(value) is float else _as_float(name, value)
     if math.isnan(x) or (finite and math.isinf(x)) or not low <= x <= high:
-        raise ValueError(f"{name} must be {_range(low, high, finite)}, got {value!r}" + (f": {hint}" if hint else ""))
+        got = _shown(value) + (f": {hint}" if hint else "")
+        raise ValueError(f"{name} must be {_range(low, high, finite)}, got {got}")
     return x
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """`value` as an int in [low, high]."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    x = int(value.__index__())
-    if (low is not None and x < low) or (high is not None and x > high):
-        bounds = _range(-math.inf if low is None else low, math.inf if high is None else high, False)
-        raise ValueError(f"{name} must be an integer {bounds.removeprefix('a finite number ')}, got {value!r}")
+    """`value` as an int in [low, high]; without bounds, one that fits 64 bits."""
+    x = value if type(value) is int else _as_int(name, value)
+    if x < (_INT64[0] if low is None else low) or x > (_INT64[1] if high is None else high):
+        if low is not None and high is not None:
+            bounds = f"in [{low}, {high}]"
+        else:
+            bounds = (
+                "of at most 64 bits" if low is None else f">= {low} of at most 64 bits" if x >= low else f">= {low}"
+            )
+        raise ValueError(f"{name} must be an integer {bounds}, got {_shown(value)}")
     return x
+
+
+def _as_float(name: str, value: Any) -> float:
+    refused = (bool, str, bytes, bytearray, complex, np.bool_, np.complexfloating, np.datetime64, np.timedelta64)
+    if not isinstance(value, refused) and hasattr(value, "__float__") and not _is_complex_or_bool(value):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            pass
+    raise TypeError(f"{name} must be a number, got {_shown(value)}")
+
+
+def _as_int(name: str, value: Any) -> int:
+    if not isinstance(value, (bool, np.bool_)) and hasattr(value, "__index__") and not _is_complex_or_bool(value):
+        try:
+            return int(value.__index__())
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            pass
+    raise TypeError(f"{name} must be an integer, got {_shown(value)}")
+
+
+def _is_complex_or_bool(value: Any) -> bool:
+    """Of arrays and tensors with one element, which convert to numbers and may be of any dtype."""
+    return hasattr(value, "dtype") and any(
+        word in str(value.dtype) for word in ("complex", "bool", "datetime", "timedelta")
+    )
+
+
+def _shown(value: Any) -> str:
+    """`repr` for a message: short, and of whatever."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def entries(name: str, value: Any, what: str) -> Sequence[Any]:
+    """`value` is a sequence or an array with one axis, the entries of which are looked at one by one."""
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be {what}, got {_shown(value)}")
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise TypeError(f"{name} must be {what}, got an array of shape {value.shape}")
+    return value  # type: ignore[return-value]
 
 
 def per_axis(name: str, value: Any) -> tuple[Any, Any]:
     """One value for both image axes, or a (rows, columns) pair."""
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"{name} must be a number or a (rows, columns) pair, got {value!r}")
-    if isinstance(value, (Sequence, np.ndarray)):
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{name} must be a number or a (rows, columns) pair, got {_shown(value)}")
+    if isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim):
         if len(value) != 2:
             raise ValueError(f"{name} must be one value or a (rows, columns) pair, got {len(value)} values")
         return value[0], value[1]

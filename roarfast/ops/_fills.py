@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from roarfast.ops import _check as check
+from roarfast.ops._arrays import NUMPY, Arrays
 from roarfast.ops._images import Layout
 from roarfast.ops._op import is_tensor
 from roarfast.ops.gaussian_filter import gaussian_filter
@@ -56,6 +57,21 @@ def prepare(
     return Fill("values", _constants(name, value, x, sizes), None, None, mean, std)
 
 
+def operands(
+    xp: Arrays, x: Any, constants: Sequence[float] | None, values: Any, other: Any, index: Any, sizes: Layout
+) -> tuple[Any, int, Any, Any]:
+    """Values, whether they are per image, the other image and the sample ids as kernels want them; see `check.operand`."""
+    if xp is not NUMPY:
+        if constants is not None and len(constants) not in (sizes.c, sizes.n * sizes.c):
+            raise ValueError(f"constants must be {sizes.c} or {sizes.n * sizes.c} numbers, got {len(constants)}")
+        check.operand(xp, "values", values, ("float64",), (sizes.c,), (sizes.n, sizes.c))
+        check.operand(xp, "other", other, (xp.dtype(x),), tuple(x.shape))
+        check.operand(xp, "index", index, ("int64",), (sizes.n,))
+        values, other, index = (None if a is None else xp.contiguous(a) for a in (values, other, index))
+    values, per_image = kernel_values(constants, values, x, sizes.c)
+    return values, per_image, other, index
+
+
 def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
     """`c` or `n * c` numbers. Plain numbers without NumPy, so that torch.compile can follow."""
     if type(value) in (int, float):
@@ -63,10 +79,12 @@ def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
     elif type(value) in (list, tuple) and all(type(v) in (int, float) for v in value):
         values, shape = [float(v) for v in value], (len(value),)
     else:
-        given = value.detach().cpu().numpy() if is_tensor(value) else value
         try:
-            array = np.asarray(given, np.float64)
-        except (TypeError, ValueError):
+            array = np.asarray(value.detach().cpu().numpy() if is_tensor(value) else value)
+            if array.dtype.kind not in "iuf" or isinstance(value, np.ma.MaskedArray):
+                raise TypeError
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             raise TypeError(
                 f"{name} must be a number, one per channel, [N, C], or one of {', '.join(map(repr, NAMES))}, got {value!r}"
             ) from None

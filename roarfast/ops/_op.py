@@ -38,20 +38,35 @@ class Op:
             return self.torch_op(*args)
         if not is_tensor(out):
             raise TypeError(f"out must be a torch tensor like the input, got {type(out).__name__}")
+        if out.requires_grad:
+            raise ValueError("out must not require a gradient: what is written there has none")
         self.torch_op_out(*args, out)
         return out
 
     def run(self, xp: Arrays, *args: Any, out: Any = None) -> Any:
         """Runs the op on arrays of `xp`."""
         _backend.apply_num_threads()
-        return self._run(xp, *args, out=out)
+        try:
+            return self._run(xp, *args, out=out)
+        # What only a direct call of torch.ops.roarfast can have wrong:
+        except KeyError as error:
+            raise ValueError(f"roarfast::{self.name} has no option or dtype {error}") from None
+        except OverflowError as error:
+            raise ValueError(f"roarfast::{self.name}: a number is out of range: {error}") from None
 
     def register(self, library: Any, xp: Arrays) -> None:
         """Registers `roarfast::<name>`, and `roarfast::<name>_out`, which writes to its last argument."""
         import torch
 
         parameters, result = (part.strip() for part in self.schema.split("->"))
-        run, fake = self.run, self.fake
+        run = self.run
+
+        def fake(*args: Any) -> Any:
+            devices = {a.device for a in args if isinstance(a, torch.Tensor)}
+            if len(devices) > 1:  # with one on "meta", torch comes here, and the result would be memory never written
+                raise ValueError(f"all tensors must be on one device, got {', '.join(sorted(map(str, devices)))}")
+            return self.fake(*args)
+
         library.define(f"{self.name}{parameters} -> {result}", tags=(torch.Tag.pt2_compliant_tag,))
         for device in ("CPU", "CUDA"):
             library.impl(self.name, lambda *args: run(xp, *args, out=None), device)
@@ -63,11 +78,16 @@ class Op:
         def run_out(*args: Any) -> None:
             run(xp, *args[:-1], out=args[-1])
 
+        def fake_out(*args: Any) -> None:
+            fake(*args[:-1])
+            if args[-1].device != args[0].device:
+                raise ValueError(f"out must be on {args[0].device} like the input, got {args[-1].device}")
+
         name_out = f"{self.name}_out"
         library.define(f"{name_out}{parameters[:-1]}, Tensor(out!) out) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for device in ("CPU", "CUDA"):
             library.impl(name_out, run_out, device)
-        torch.library.register_fake(f"roarfast::{name_out}", lambda *args: None, lib=library)
+        torch.library.register_fake(f"roarfast::{name_out}", fake_out, lib=library)
         self.torch_op_out = getattr(torch.ops.roarfast, name_out).default
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from roarfast.ops import _selection as selection
 
 def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
     """A shape with at least `ndim` axes."""
-    if isinstance(shape, (str, bytes)) or not isinstance(shape, (Sequence, np.ndarray)):
-        raise TypeError(f"shape must be a sequence of sizes {axes}, got {shape!r}")
-    sizes = tuple(check.integer("shape", s, 0) for s in shape)
+    given = check.entries("shape", shape, f"a sequence of sizes {axes}")
+    sizes = tuple(check.integer("shape", s, 0) for s in given)
     if len(sizes) < ndim:
         raise ValueError(f"shape must be {axes}, got {sizes}")
     return sizes
@@ -30,5 +28,10 @@ def sample_ids(index: Any, n: int, device: Any) -> Any:
     if device is not None:
         import torch
 
-        ids = torch.arange(n, device=device)
+        try:
+            place = torch.device(device)
+            ids = torch.arange(n, device=place)
+        except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0] if str(error) else "it is none"
+            raise ValueError(f"device must be one that torch has here, got {device!r}: {reason}") from None
     return ids if index is None else selection.sample_index(index, n, ids)

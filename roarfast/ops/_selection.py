@@ -17,6 +17,7 @@ from roarfast.ops._op import is_tensor
 RULES = {"exact": 0, "percentile": 1, "strict": 2}
 ORDERS = {"morf": 0, "lerf": 1}
 NAN_POLICIES = ("raise", "ignore")
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 MAX_RATES = 254  # RF_MAX_RATES; codes are bytes, and 255 is left free
 
 _AXES = {1: "[..., F]", 2: "[..., H, W]", 3: "[..., C, H, W]"}
@@ -37,8 +38,7 @@ _latest_rates: tuple[Any, tuple[float, ...]] = (None, ())
 
 def rates(name: str, values: Any) -> tuple[float, ...]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
-        raise TypeError(f"{name} must be a sequence of rates such as (0.1, 0.3, 0.5), got {values!r}")
+    check.entries(name, values, "a sequence of rates such as (0.1, 0.3, 0.5)")
     global _latest_rates
     latest = _latest_rates
     if values is latest[0]:
@@ -69,6 +69,8 @@ def _plain_rates(name: str, values: Sequence[Any]) -> tuple[float, ...]:
 def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
     """Rates as float64 in host memory, and the pointer to them, which every backend takes."""
     array = np.array(rates, np.float64)
+    if len(array) > MAX_RATES or not (np.diff(array) > 0).all():
+        raise ValueError(f"drops must be at most {MAX_RATES} rates that ascend without repeats, got {list(rates)}")
     return array, array.ctypes.data
 
 
@@ -84,6 +86,8 @@ def sample_ndim(a: Any, ndim: int) -> int:
 def samples(shape: Sequence[int], ndim: int) -> tuple[int, int]:
     """`(n, f)`: how many samples there are and how many features each has."""
     split = len(shape) - ndim
+    if not 0 <= split <= len(shape):
+        raise ValueError(f"ndim must be in [0, {len(shape)}] for shape {tuple(shape)}, got {ndim}")
     return math.prod(shape[:split]), math.prod(shape[split:])
 
 
@@ -97,13 +101,10 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
     if index is None:
         return None
     if is_tensor(index):
+        check.array("index", index, INTEGERS)
         values: Any = index.reshape(-1)
-        if values.is_floating_point() or str(values.dtype) == "torch.bool":
-            raise TypeError(f"index must hold integers, got dtype {values.dtype}")
     else:
-        values = np.asarray(index).reshape(-1)
-        if values.dtype.kind not in "iu" and values.size:
-            raise TypeError(f"index must hold integers, got dtype {values.dtype}")
+        values = integers("index", index).reshape(-1)
     if len(values) != n:
         raise ValueError(f"index must have one id per sample, {n}, got {len(values)}")
     if is_tensor(like):
@@ -112,6 +113,19 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
         as_tensor = values if is_tensor(values) else torch.from_numpy(values.astype(np.int64))
         return as_tensor.to(like.device, torch.int64).contiguous()
     return np.ascontiguousarray(values.cpu().numpy() if is_tensor(values) else values, np.int64)
+
+
+def integers(name: str, values: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array of integers that fit int64, from an array or nested sequences."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"{name} must hold integers, got {type(values).__name__}") from None
+    if isinstance(values, np.ma.MaskedArray) or (array.dtype.kind not in "iu" and (array.size or array is values)):
+        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
+        raise ValueError(f"{name} must be below 2^63, got {array.max()}")
+    return array
 
 
 def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
@@ -175,13 +189,15 @@ def run_ranking(
         out: Where the caller wants the result, or None.
         dtype: Of the result.
     """
-    a = xp.contiguous(a)
+    a = xp.maps(a)
     n, f = samples(a.shape, ranking.ndim)
+    check.operand(xp, "index", ranking.index, ("int64",), (n,))
+    index = None if ranking.index is None else xp.contiguous(ranking.index)
     code = DTYPE_CODES[xp.dtype(a)]
-    result = xp.output(out, a.shape, dtype, a)
+    result = xp.output(out, a.shape, dtype, a, index)
     nan = nan_flags(xp, n, ranking.raises and n * f > 0, a)
     workspace = xp.empty([xp.query(a, f"{kernel}_workspace_bytes", code, n, f, *sizes)], "uint8", a)
-    how = RULES[ranking.rule], ORDERS[ranking.order], *flags, ranking.seed, ranking.index
+    how = RULES[ranking.rule], ORDERS[ranking.order], *flags, ranking.seed, index
     xp.call(a, kernel, a, result, code, n, f, *rates, *how, nan, workspace)
     raise_on_nan(nan)
     return xp.finish(result, out)

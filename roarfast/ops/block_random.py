@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from roarfast.ops import _check as check
 from roarfast.ops import _random
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import Arrays, images
@@ -44,8 +45,9 @@ def block_random(
 
 
 def _run(xp: Arrays, index: Any, shape: Sequence[int], drop: float, seed: int, out: Any = None) -> Any:
-    index = xp.contiguous(index)
     n, h, w = images(shape)
+    check.operand(xp, "index", index, ("int64",), (n,))
+    index = xp.contiguous(index)
     result = xp.output(out, shape, "bool", index)
     xp.call(index, "block_random", result, n, h, w, drop, seed, index)
     return xp.finish(result, out)

@@ -151,9 +151,10 @@ def _run(
     out: Any = None,
 ) -> Any:
     x, mask = xp.contiguous(x), xp.contiguous(mask)
-    n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
-    result = xp.output(out, x.shape, xp.dtype(x), x)
-    values, per_image = _fills.kernel_values(constants, values, x, c)
+    sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
+    check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
+    values, per_image, other, index = _fills.operands(xp, x, constants, values, other, index, sizes)
+    result = xp.output(out, x.shape, xp.dtype(x), x, mask, values, other, index)
     shape = DTYPE_CODES[xp.dtype(x)], n, c, p, layout_code, int(per_feature)
     xp.call(
         x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, per_image, other, noise_mean, noise_std,

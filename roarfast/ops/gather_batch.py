@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from roarfast.ops import _check as check
+from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, Arrays, ArrayT
 from roarfast.ops._op import define_op, is_tensor
 from roarfast.ops._renamed import renamed
 
 _OUT_DTYPES = ("float32", "float16", "bfloat16")
 _NUMBERS = (int, float)
+MAX_PAD = 2**30  # kMaxPad in csrc/common/gather_batch_check.h
 PerChannel = float | Sequence[float]
 
 
@@ -108,22 +110,36 @@ def gather_batch(
             raise ValueError(f"imputed must be shaped like images {tuple(images.shape)}, got {tuple(imputed.shape)}")
     check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids)
     out_h, out_w = (h, w) if crop is None else (check.integer("crop", s, low=1) for s in check.per_axis("crop", crop))
-    pad = check.integer("pad", pad, low=0)
+    pad = check.integer("pad", pad, 0, MAX_PAD)
     if out_h > h + 2 * pad or out_w > w + 2 * pad:
         raise ValueError(f"crop must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
-    name = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    name = _dtype_name(dtype)
     check.one_of("dtype", name, _OUT_DTYPES)
     if name == "bfloat16" and not is_tensor(images):
         raise TypeError("dtype 'bfloat16' needs torch tensors: NumPy has no bfloat16")
     plain = all(value is None or _is_plain(value) for value in (mean, std, fill, pad_value))
     numbers = (_numbers if plain else _numbers.__wrapped__)(channels, mean, std, fill, pad_value)
-    if check_index:
+    if check.flag("check_index", check_index):
         _check_range(index, n)
+    if out is not None:
+        check.array("out", out, (name,))
+        if len(out.shape) != 4:
+            raise ValueError(f"out must have shape {(len(index), channels, out_h, out_w)}, got {tuple(out.shape)}")
     return _op(
-        images, index, numbers, ids, codes, imputed, layout, rate_index, bool(keep), pad, out_h, out_w, bool(random_crop),
-        bool(flip), check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
+        images, index, numbers, ids, codes, imputed, layout, rate_index, check.flag("keep", keep), pad, out_h,
+        out_w, check.flag("random_crop", random_crop), check.flag("flip", flip),
+        check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
         out=out,
     )  # type: ignore[no-any-return]  # fmt: skip
+
+
+def _dtype_name(dtype: Any) -> Any:
+    if isinstance(dtype, str):
+        return dtype
+    try:
+        return np.dtype(dtype).name if isinstance(dtype, (type, np.dtype)) else str(dtype).removeprefix("torch.")
+    except TypeError:
+        return dtype  # refused by its name
 
 
 def _chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
@@ -134,12 +150,15 @@ def _chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
 
 
 def _index(name: str, index: Any, images: Any) -> Any:
-    if is_tensor(images) and not is_tensor(index) and not isinstance(index, np.ndarray):
-        import torch
+    if not is_tensor(index) and not isinstance(index, np.ndarray):
+        listed = selection.integers(name, index)
+        if listed.ndim == 1 and listed.size == 0:
+            listed = listed.astype(np.int64)
+        index = listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
+        if is_tensor(images):
+            import torch
 
-        index = torch.as_tensor(index, dtype=torch.int64, device=images.device)
-    elif not is_tensor(index):
-        index = np.asarray(index, np.int64) if not isinstance(index, np.ndarray) else index
+            index = torch.from_numpy(index).to(images.device)
     check.array(name, index, ("int64", "int32"))
     if len(index.shape) != 1:
         raise ValueError(f"{name} must be [B], got shape {tuple(index.shape)}")
@@ -168,8 +187,12 @@ def _check_codes(codes: Any, rate_index: int | None, nchw: tuple[int, int, int, 
 
 
 def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
-    one = type(value) in _NUMBERS or (type(value) not in (tuple, list) and np.ndim(value) == 0)
-    values = [value] * channels if one else list(value)  # type: ignore[arg-type]
+    if is_tensor(value) and value.ndim:  # type: ignore[union-attr]
+        values: list[Any] = value.detach().cpu().reshape(-1).tolist()  # type: ignore[union-attr]
+    elif type(value) in (tuple, list) or (isinstance(value, np.ndarray) and value.ndim):
+        values = list(check.entries(name, value, "one number or one per channel"))
+    else:
+        values = [value] * channels
     if len(values) != channels:
         raise ValueError(f"{name} must be one number or one per channel ({channels}), got {len(values)}")
     return tuple(check.number(name, v) for v in values)
@@ -214,18 +237,29 @@ def _run(
     keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
     out_layout: str, out: Any = None,
 ) -> Any:  # fmt: skip
+    for name, a in (("index", index), ("ids", ids)):
+        check.operand(xp, name, a, ("int64", "int32"), tuple(index.shape))
     table = _table(tuple(numbers), images.device if is_tensor(images) else None)
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
     codes = None if codes is None else xp.contiguous(codes)
     imputed = None if imputed is None else xp.contiguous(imputed)
+    if len(images.shape) != 4 or len(index.shape) != 1:
+        raise ValueError(
+            f"images and index must be [N, C, H, W] and [B], got {tuple(images.shape)} and {tuple(index.shape)}"
+        )
     n, b, (c, h, w) = images.shape[0], index.shape[0], _chw(images.shape, layout)
+    check.operand(xp, "images", images, ("uint8",), tuple(images.shape))
+    check.operand(xp, "table", table, ("float32",), (4, c))
+    check.operand(xp, "codes", codes, ("uint8",), (n, h, w), (n, c, h, w))
+    check.operand(xp, "imputed", imputed, ("uint8", "float16"), tuple(images.shape))
+    table = xp.contiguous(table)
     code_channels = 1 if codes is None or len(codes.shape) == 3 else c
     imputed_dtype = DTYPE_CODES["uint8" if imputed is None else xp.dtype(imputed)]
     # The kernel sees dense memory: for NHWC that is the permuted view of what the caller gets.
     dense = out if out is None or out_layout == "NCHW" else _permute(out, 0, 2, 3, 1)
     shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
-    result = xp.output(dense, shape, dtype, images)
+    result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed)
     xp.call(
         images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, keep,
         imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],

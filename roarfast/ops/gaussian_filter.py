@@ -11,6 +11,8 @@ from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 
+MAX_RADIUS, MAX_ORDER = 2**20, 64  # kMaxRadius, kMaxOrder in csrc/common/filter_args.h
+
 
 def gaussian_filter(
     a: ArrayT,
@@ -32,7 +34,7 @@ def gaussian_filter(
         mode: Border: `"reflect"` (d c b a | a b c d | d c b a), `"mirror"`, `"nearest"`, `"wrap"` or `"constant"`.
             torchvision's "reflect" is `"mirror"` here and in SciPy. One, or one per axis.
         cval: The value beyond the border for `mode="constant"`.
-        truncate: The kernel ends at `int(truncate * sigma + 0.5)` pixels.
+        truncate: The kernel ends at `int(truncate * sigma + 0.5)` pixels, at most 2^20.
         radius: Where the kernel ends, instead of `truncate`; one, or one per axis.
         order: 0 for the filter, n for the n-th derivative of the Gaussian; one, or one per axis.
         out: Where to write the result; like `a`.
@@ -49,16 +51,19 @@ def gaussian_filter(
     given = (*check.per_axis("sigma", sigma), truncate, *check.per_axis("radius", radius))
     parse = _parse_cached if all(type(v) in (int, float, type(None)) for v in given) else _parse
     sigmas, radii = parse(*given)
-    orders = [check.integer("order", o, low=0) for o in check.per_axis("order", order)]
+    orders = [check.integer("order", o, 0, MAX_ORDER) for o in check.per_axis("order", order)]
     return _op(a, sigmas, radii, orders, mode_names(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
 
 
 def _parse(sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any) -> tuple[list[float], list[int]]:
     sigmas = [check.number("sigma", s, low=0) for s in (sigma_y, sigma_x)]
     check.number("truncate", truncate, low=0)
+    reach = [float(truncate) * s + 0.5 for s in sigmas]
+    if radius_y is None and max(reach) >= MAX_RADIUS + 1:
+        raise ValueError(f"sigma * truncate must be at most {MAX_RADIUS} pixels, got {max(reach) - 0.5:g}")
     radii = [
-        int(truncate * s + 0.5) if r is None else check.integer("radius", r, low=0)
-        for s, r in zip(sigmas, (radius_y, radius_x))
+        int(end) if r is None else check.integer("radius", r, 0, MAX_RADIUS)
+        for end, r in zip(reach, (radius_y, radius_x))
     ]
     return sigmas, [r if s > 0 else 0 for s, r in zip(sigmas, radii)]
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast.ops import _check as check
+from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, NUMPY, Arrays, ArrayT
 from roarfast.ops._op import _torch_arrays, define_op, is_tensor
 from roarfast.ops._renamed import renamed
@@ -120,12 +121,13 @@ def impute_linear(
         [0.0, 0.5, 1.0]
     """
     check.one_of("layout", layout, LAYOUT_CODES)
+    wants_info = check.flag("return_info", return_info)
     check.array("x", x, (*FLOATS, "uint8"), 3, f"[..., {', '.join(layout[1:])}]")
     result, info = solve(
         x, mask, noise, seed, index, tol, max_iter, weights, noise_kind, empty_value, layout,
         "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x), out, check_result, return_info,
     )  # fmt: skip
-    return (result, info) if return_info else result
+    return (result, info) if wants_info else result
 
 
 def solve(
@@ -158,6 +160,8 @@ def solve(
     )  # fmt: skip
     if out is None:
         result, *parts = _op(*args)
+    elif is_tensor(out) and out.requires_grad:
+        raise ValueError("out must not require a gradient: what is written there has none")
     else:
         # Not `_op(..., out=out)`: torch has no variant of it that writes one of five results.
         result, *parts = _op.run(_torch_arrays() if is_tensor(x) else NUMPY, *args, out=out)
@@ -168,12 +172,15 @@ def _half_weights(weights: Any) -> list[float]:
     """The four weights (upper left, above, upper right, left) that determine the neighbourhood."""
     if weights is None:
         return [1.0, 2.0, 1.0, 2.0]
-    if is_tensor(weights):
-        weights = weights.detach().cpu().numpy()
-    w = np.asarray(weights, np.float64)
+    try:
+        given = weights.detach().cpu().numpy() if is_tensor(weights) else np.asarray(weights)
+        if given.dtype.kind not in "iuf":
+            raise TypeError
+        w = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"weights must be 3x3 numbers, got {weights!r}") from None
     if w.shape != (3, 3):
         raise ValueError(f"weights must be 3x3, got shape {w.shape}")
-    w = w.copy()
     w[1, 1] = 0
     if not np.isfinite(w).all() or (w < 0).any():
         raise ValueError(f"weights must be finite and >= 0, got {w.tolist()}")
@@ -189,20 +196,22 @@ def _half_weights(weights: Any) -> list[float]:
 def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
     if index is None:
         return None
-    if is_tensor(x):
-        import torch
+    if not is_tensor(index):
+        index = selection.integers("index", index).astype(np.int64)
+        if is_tensor(x):
+            import torch
 
-        index = index if is_tensor(index) else torch.as_tensor(index, device=x.device)
-    else:
-        index = np.asarray(index)
-    check.array("index", index, ("int64", "int32", "uint8"))
+            index = torch.from_numpy(index).to(x.device)
+    elif not is_tensor(x):
+        index = index.detach().cpu().numpy()
+    check.array("index", index, selection.INTEGERS)
     if tuple(index.shape) != leading and tuple(index.shape) != (math.prod(leading),):
         raise ValueError(f"index must be shaped like the leading dimensions {leading} of x, got {tuple(index.shape)}")
     return index
 
 
 def _on_host(a: Any) -> npt.NDArray[Any]:
-    return a.cpu().numpy() if is_tensor(a) else a  # type: ignore[no-any-return]
+    return a.detach().cpu().numpy() if is_tensor(a) else a  # type: ignore[no-any-return]
 
 
 def _summary(parts: Sequence[Any], leading: tuple[int, ...]) -> ImputeInfo:
@@ -245,6 +254,10 @@ def _run(
     xp: Arrays, x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
     weights: Sequence[float], empty_value: float, layout: str, dtype: str, checked: bool, out: Any = None,
 ) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
+    if len(x.shape) < 3 or len(mask.shape) < 2:
+        raise ValueError(
+            f"x and mask must be [..., C, H, W] and [..., H, W], got {tuple(x.shape)} and {tuple(mask.shape)}"
+        )
     x = xp.contiguous(x)
     leading = tuple(x.shape[:-3])
     c, h, w = (x.shape[-1], *x.shape[-3:-1]) if layout == "NHWC" else tuple(x.shape[-3:])
@@ -254,9 +267,11 @@ def _run(
         shape = (*leading, h, w)
         mask = mask.expand(shape) if is_tensor(mask) else np.broadcast_to(mask, shape)
     mask = xp.contiguous(mask)
+    check.operand(xp, "mask", mask, ("bool", "uint8"), (*mask.shape[:-2], h, w))
+    check.operand(xp, "index", index, selection.INTEGERS, leading, (n,))
     index = None if index is None else xp.contiguous(index, "int64")
     code = DTYPE_CODES[xp.dtype(x)]
-    result = xp.output(out, x.shape, dtype, x)
+    result = xp.output(out, x.shape, dtype, x, mask, index)
     info = [_zeros(xp, (n, c), name, x) for name in ("int32", "float64", "int32")]
     empty = _zeros(xp, (n,), "int64", x)
     bytes_needed = xp.query(x, "impute_linear_workspace_bytes", code, n, c, h, w, *weights, tol)

@@ -10,6 +10,8 @@ from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 
+MAX_SIZE = 2**31  # kMaxWindow in csrc/common/filter_args.h
+
 
 def maximum_filter(
     a: ArrayT,
@@ -42,7 +44,7 @@ def maximum_filter(
         [[1, 1, 1], [1, 1, 1], [1, 1, 1]]
     """
     check.images("a", a, DTYPE_CODES)
-    sizes = [check.integer("size", s, low=1) for s in check.per_axis("size", size)]
+    sizes = [check.integer("size", s, 1, MAX_SIZE) for s in check.per_axis("size", size)]
     origins = [
         check.integer("origin", o, -(s // 2), (s - 1) // 2) for o, s in zip(check.per_axis("origin", origin), sizes)
     ]
@@ -57,7 +59,7 @@ def maximum_filter(
 def _run(
     xp: Arrays, a: Any, size: Sequence[int], origin: Sequence[int], border: Sequence[str], cval: float, out: Any = None
 ) -> Any:
-    a = xp.contiguous(a)
+    a = xp.maps(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, a.shape, xp.dtype(a), a)

@@ -39,8 +39,8 @@ def percentile(
     """
     check.array("a", a, DTYPE_CODES)
     ndim = selection.sample_ndim(a, ndim)
-    scalar = not isinstance(q, (Sequence, np.ndarray)) or isinstance(q, (str, bytes))
-    values: Sequence[float] = [q] if scalar else q  # type: ignore[list-item, assignment]
+    scalar = not isinstance(q, (Sequence, np.ndarray)) or isinstance(q, (str, bytes)) or np.ndim(q) == 0
+    values: Sequence[float] = [q] if scalar else check.entries("q", q, "a percentile or a sequence of them")  # type: ignore[list-item]
     wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
         raise ValueError("q must have at least one percentile, got none")
@@ -50,7 +50,9 @@ def percentile(
 
 
 def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises: bool, out: Any = None) -> Any:
-    a = xp.contiguous(a)
+    if scalar and len(q) != 1:
+        raise ValueError(f"q must be one percentile if scalar, got {len(q)}")
+    a = xp.maps(a)
     n, f = selection.samples(a.shape, ndim)
     dtype = xp.dtype(a)
     result_dtype = dtype if scalar and dtype not in ("uint8", "bool") else "float64"

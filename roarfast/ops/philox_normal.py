@@ -45,7 +45,7 @@ def philox_normal(
         True
     """
     check.array("index", index, ("int64",))
-    sizes = [check.integer("shape", size, low=0) for size in shape]
+    sizes = [check.integer("shape", size, low=0) for size in check.entries("shape", shape, "a sequence of sizes")]
     seed = check.integer("seed", seed, low=0, high=2**63 - 1)
     draw = check.integer("draw", draw, low=0)
     check.one_of("domain", domain, _DOMAINS)
@@ -53,6 +53,9 @@ def philox_normal(
 
 
 def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, draw: int, domain: int, out: Any = None) -> Any:
+    check.operand(xp, "index", index, ("int64",), tuple(index.shape))
+    if shape and min(shape) < 0:
+        raise ValueError(f"shape must be >= 0, got {list(shape)}")
     index = xp.contiguous(index)
     result = xp.output(out, (*index.shape, *shape), "float32", index)
     n = math.prod(index.shape)

@@ -42,8 +42,9 @@ def pixel_random(
 
 
 def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, ndim: int, out: Any = None) -> Any:
-    index = xp.contiguous(index)
     n, f = selection.samples(shape, ndim)
+    check.operand(xp, "index", index, ("int64",), (n,))
+    index = xp.contiguous(index)
     result = xp.output(out, shape, "float32", index)
     xp.call(index, "pixel_random", result, n, f, seed, index)
     return xp.finish(result, out)

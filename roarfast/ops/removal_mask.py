@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import Arrays, ArrayT
 from roarfast.ops._op import define_op
@@ -52,7 +53,7 @@ def removal_mask(
     """
     how = selection.check_ranking(a, rule, order, seed, index, ndim, nan)
     drop = selection.rate("drop", drop)
-    return _op(a, how.index, drop, how.ndim, rule, order, bool(keep), how.seed, how.raises, out=out)  # type: ignore[no-any-return]
+    return _op(a, how.index, drop, how.ndim, rule, order, check.flag("keep", keep), how.seed, how.raises, out=out)  # type: ignore[no-any-return]
 
 
 def _run(

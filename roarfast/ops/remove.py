@@ -73,7 +73,7 @@ def remove(
     index = selection.sample_index(index, sizes.n, x)
     raises = selection.check_nan_policy(nan)
     return _op(  # type: ignore[no-any-return]
-        x, a, ready.constants, ready.values, ready.other, index, drop, rule, order, bool(keep), selection.seed_value(seed), raises,
+        x, a, ready.constants, ready.values, ready.other, index, drop, rule, order, check.flag("keep", keep), selection.seed_value(seed), raises,
         ready.kind, layout, ready.noise_mean, ready.noise_std, out=out,
     )  # fmt: skip
 
@@ -98,13 +98,13 @@ def _run(
     noise_std: float,
     out: Any = None,
 ) -> Any:
-    x, a = xp.contiguous(x), xp.contiguous(a)
-    n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
+    x, a = xp.contiguous(x), xp.maps(a)
+    sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
+    values, per_image, other, index = _fills.operands(xp, x, constants, values, other, index, sizes)
     dtypes = DTYPE_CODES[xp.dtype(x)], DTYPE_CODES[xp.dtype(a)]
-    result = xp.output(out, x.shape, xp.dtype(x), x)
+    result = xp.output(out, x.shape, xp.dtype(x), x, a, values, other, index)
     flags = selection.nan_flags(xp, n, raises and n * c * p > 0, x)
     workspace = xp.empty([xp.query(x, "remove_workspace_bytes", dtypes[1], n, c, p, int(per_feature))], "uint8", x)
-    values, per_image = _fills.kernel_values(constants, values, x, c)
     shape = n, c, p, layout_code, int(per_feature)
     which = drop, selection.RULES[rule], selection.ORDERS[order], int(keep), seed, index, flags
     fills = _fills.KINDS[kind], values, per_image, other, noise_mean, noise_std, seed

@@ -40,6 +40,7 @@ def removed_fraction(codes: ArrayT, rate_index: int, *, ndim: int = 2, out: Arra
 
 
 def _run(xp: Arrays, codes: Any, rate_index: int, ndim: int, out: Any = None) -> Any:
+    check.operand(xp, "codes", codes, ("uint8",), tuple(codes.shape))
     codes = xp.contiguous(codes)
     n, f = selection.samples(codes.shape, ndim)
     result = xp.output(out, codes.shape[: len(codes.shape) - ndim], "float64", codes)

@@ -44,7 +44,7 @@ def total_variation(
 
 
 def _run(xp: Arrays, a: Any, kind: str, normalize: str, out: Any = None) -> Any:
-    a = xp.contiguous(a)
+    a = xp.maps(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, a.shape[:-2], "float64", a)

@@ -61,7 +61,7 @@ def test_progress_is_shown_on_stderr(rng, capfd):
         ({"images": np.zeros((2, 3, 4, 4), np.float32)}, TypeError, "images must have dtype uint8"),
         ({"codes": np.zeros((2, 4, 5), np.uint8)}, ValueError, "codes must be"),
         ({"drops": []}, ValueError, "drops must have at least one"),
-        ({"drops": [20.0]}, ValueError, "drops must be in"),
+        ({"drops": [20.0]}, ValueError, r"must be in \[0, 1\]"),
         ({"rate_index": 3}, ValueError, "rate_index must be"),
         ({"dtype": "float32"}, ValueError, "dtype must be one of"),
         ({"out": np.zeros((2, 3, 4, 4), np.uint8)}, ValueError, "out must have shape"),

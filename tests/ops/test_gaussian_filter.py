@@ -157,7 +157,12 @@ def test_never_leaves_the_range_of_the_image(image, sigma, mode):
         (np.zeros((3, 3)), {"sigma": (1, 2, 3)}, ValueError, "sigma must be one value or a .*pair, got 3 values"),
         (np.zeros((3, 3)), {"sigma": "1"}, TypeError, "sigma must be a number"),
         (np.zeros((3, 3)), {"sigma": 1, "mode": "same"}, ValueError, "mode must be one of 'reflect'.*, got 'same'"),
-        (np.zeros((3, 3)), {"sigma": 1, "radius": -1}, ValueError, "radius must be .*>= 0, got -1"),
+        (
+            np.zeros((3, 3)),
+            {"sigma": 1, "radius": -1},
+            ValueError,
+            r"radius must be an integer in \[0, 1048576\], got -1",
+        ),
         (np.zeros((3, 3)), {"sigma": 1, "radius": 1.5}, TypeError, "radius must be an integer, got 1.5"),
         (np.zeros((3, 3)), {"sigma": 1, "truncate": -2}, ValueError, "truncate must be >= 0, got -2"),
         (np.zeros((3, 3)), {"sigma": 1, "out": np.zeros((3, 4))}, ValueError, r"out must have shape \(3, 3\)"),
@@ -205,7 +210,7 @@ def test_a_mode_per_axis(backend: Backend, rng, modes, sigma):
 @pytest.mark.parametrize(
     ("kwargs", "error", "message"),
     [
-        ({"order": -1}, ValueError, "order must be an integer >= 0, got -1"),
+        ({"order": -1}, ValueError, "order must be an integer in \\[0, 64\\], got -1"),
         ({"order": 0.5}, TypeError, "order must be an integer, got 0.5"),
         ({"order": (1, 2, 3)}, ValueError, r"order must be one value or a \(rows, columns\) pair, got 3 values"),
         ({"mode": ("wrap",)}, ValueError, r"mode must be one border mode or a \(rows, columns\) pair, got \('wrap',\)"),

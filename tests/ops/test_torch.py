@@ -95,7 +95,7 @@ def test_out_of_another_shape_dtype_or_library(maps: torch.Tensor) -> None:
         rf.gaussian_filter(maps.numpy(), 1, out=torch.empty(2, 3, 9, 11))
     read_only = np.empty((2, 3, 9, 11), np.float32)
     read_only.flags.writeable = False
-    with pytest.raises(ValueError, match="out is read-only"):
+    with pytest.raises(ValueError, match="out must be writable, got a read-only array"):
         rf.gaussian_filter(maps.numpy(), 1, out=read_only)
 
 
