@@ -33,6 +33,7 @@ help:
 	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
+	@echo "make fuzz       attack the ops at random under AddressSanitizer and UBSan, MINUTES=30 SEED=1"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
@@ -105,6 +106,10 @@ test-install: $(BIN)/.packages
 
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
+
+# A seed of one's own (SEED=…) attacks anew; a failure prints SEED:NUMBER for tests/fuzz/fuzz_run.py --replay.
+fuzz: build $(BIN)/.packages
+	PATH="$(abspath $(BIN)):$$PATH" bash tests/fuzz/run_asan.sh --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 demo: build
 	$(BIN)/roarfast demo
