@@ -29,11 +29,10 @@ from roarfast import _backend  # noqa: E402
 # Barriers that no probe misses, as `file: the line of code before`, and why, by reading. A kernel that changes edits its line.
 REDUNDANT = {
     "gaussian_filter.cu: rf::store<T>(symmetric_sum(blurred + r * cols + c + radius_x, 1, weights.x, radius_x));": "the next tile writes `source`; a barrier follows before `blurred` is written",
+    "gaussian_long.h: for (int c = lane; c < left; c += kTileThreadsX) to[c] = store<Out>(tile[r * pitch + c]);": "the thread that stores an element is the one that loads its place of the next tile",
     "impute_linear.cu: const FineField<Real> f = place_fields(plan, global, shared_fields, fields);": "the block reductions before the first use of `fields` have barriers",
-    "removed_fraction.cu: if (threadIdx.x == 0) out[i] = static_cast<double>(total[0]) / static_cast<double>(f);": "thread 0 itself sets `total` next, and a barrier follows",
     "percentile.cu: for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {": "thread 0 stores the same ranks for every row",
     "row_removal.h: bool check_nan) {": "the caller's loop ends behind the barriers of the row before",
-    "row_selection.h: __syncthreads();": "every way out of the loop has just passed a barrier",
     "vcycle.h: c.inv[i] = own > 0 && diagonal > 0 ? 1 / (diagonal * (1 + plan.centre)) : Real(0);": "the next level reads other fields; a barrier follows before `inv` is used",
     "vcycle.h: out[i] = total;": "the caller has a barrier of its own before it reads the result",
     "row_removal.h: if (threadIdx.x == 0 && p.rule != RF_EXACT) nest(p);": "needed where nest() changes a bound, which no probe makes it do",
@@ -93,7 +92,9 @@ def probes() -> dict[str, list[Probe]]:
         "fill": [call(rf.fill, nchw, mask, value) for value in ("kept_mean", 1.0, "noise")]
         + [call(rf.fill, np.ascontiguousarray(np.moveaxis(nchw, 1, -1)), mask, "kept_mean", layout="NHWC")],
         "remove": [call(rf.remove, nchw, x[:2], 0.3, value) for value in ("kept_mean", "image_mean", 1.0)],
-        "gather_batch": [call(rf.gather_batch, u8, np.array([1, 0]), codes, 4)],
+        "gather_batch": [call(rf.gather_batch, u8, np.array([1, 0]), codes, 4), call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, pad=3, random_crop=True, flip=True, seed=5),
+                         call(rf.gather_batch, np.ascontiguousarray(np.moveaxis(u8[..., :32, :32], 1, -1)), np.array([1, 0]), np.ascontiguousarray(codes[:, :32, :32]), 4, layout="NHWC", out_layout="NHWC"),
+                         call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, imputed=u8.astype(np.float16), crop=(32, 45))],
         "block_random": [call(rf.block_random, (9, 33, 47), 0.4)],
         "pixel_random": [call(rf.pixel_random, (2, 33, 47), 12345)],
         "philox_normal": [call(rf.philox_normal, np.arange(2), (33, 47))],
