@@ -18,6 +18,7 @@ from roarfast.explain.names import Name, parse
 
 FORMAT = 1
 _FILES = ("maps.npy", "scales.npy", "tv.npy")
+_OWN_FILES = (*_FILES, "identity.json", "meta.json", "journal.jsonl")
 
 
 class StoreMismatch(ValueError):
@@ -138,6 +139,11 @@ class AttributionStore:
             raise StoreMismatch(f"the maps in {folder} were made from something else: " + "; ".join(wrong))
         return stored
 
+    def delete(self, name: str | Name) -> None:
+        """Deletes the maps of an estimator, complete or not."""
+        for folder in (self.folder(name), _partial(self.folder(name))):
+            delete_own_folder(folder, _OWN_FILES)
+
     @contextlib.contextmanager
     def writer(
         self, identity: Mapping[str, Any], dtype: npt.DTypeLike = np.float32, chunk: int = 256, overwrite: bool = False
@@ -184,7 +190,7 @@ def _make_way(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Non
             "Use another folder, or overwrite=True to delete them."
         )
     if wrong:
-        delete_own_folder(folder, (*_FILES, "identity.json", "meta.json", "journal.jsonl"))
+        delete_own_folder(folder, _OWN_FILES)
 
 
 class MapWriter:
@@ -201,6 +207,8 @@ class MapWriter:
             self.missing: list[tuple[int, int]] = []
             return
         partial = _partial(folder)
+        if partial.exists() and not self._opens(partial, n):
+            delete_own_folder(partial, _OWN_FILES)
         if not partial.exists():
             partial.mkdir()
             self._create(partial, n)
@@ -210,11 +218,26 @@ class MapWriter:
         intact = {c for c, sum_ in self._journal.done.items() if self._checksum(*c) == sum_}
         self.missing = [c for c in self.chunks if c not in intact]
 
-    def _create(self, partial: Path, n: int) -> None:
+    def _layout(self, n: int) -> Iterator[tuple[str, tuple[int, ...], str]]:
+        """Name, shape and dtype of each file."""
         identity = self.identity
         shapes = (tuple(identity["shape"]), (n,), (n, len(identity["postprocess"])))
-        for name, shape, dtype in zip(_FILES, shapes, (identity["dtype"], "float32", "float64")):
+        yield from zip(_FILES, shapes, (identity["dtype"], "float32", "float64"))
+
+    def _create(self, partial: Path, n: int) -> None:
+        for name, shape, dtype in self._layout(n):
             create_memmap(partial / name, dtype, shape)
+
+    def _opens(self, partial: Path, n: int) -> bool:
+        """Whether the files of an unfinished folder are there, whole, and of the right kind; the journal checks the rest."""
+        try:
+            for name, shape, dtype in self._layout(n):
+                array = np.lib.format.open_memmap(partial / name, mode="r")
+                if array.shape != shape or array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
+                    return False
+        except (OSError, ValueError):
+            return False
+        return True
 
     def write(self, start: int, maps: npt.NDArray[np.float32], tv: npt.NDArray[np.float64]) -> None:
         """Puts a chunk on disk.

@@ -19,6 +19,19 @@ class OutOfSpace(StudyError):
     """The disk is full; nothing finished is lost."""
 
 
+class ArtefactDamaged(StudyError):
+    """A file that an earlier task left is missing or damaged; the task that made it must run again.
+
+    Attributes:
+        kind: Of that task.
+        spec: What its key or its spec has: `key` of a base model or codes; `base` and `estimator` of maps.
+    """
+
+    def __init__(self, message: str, kind: str, **spec: str) -> None:
+        super().__init__(message)
+        self.kind, self.spec = kind, spec
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with a config: where (dotted path), what, and the line if known."""

@@ -105,12 +105,38 @@ class Executor:
             self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
             self._running.discard(task.key)
             self._progress.note(f"{task.label}: {event.text}; trying again")
-        elif event.kind in ("failed", "died"):
+        elif event.kind == "damaged" and self._attempts.get(task.key, 0) + 1 < ATTEMPTS:
+            self._make_again(task, event)
+        elif event.kind in ("failed", "died", "damaged"):
             self._fail(task, event)
         else:
             self._finish(task, event)
 
+    def _make_again(self, task: Task, event: Event) -> None:
+        """A task found a file that an earlier one left missing or damaged: that one runs again, then this one."""
+        self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
+        self._running.discard(task.key)
+        if task.key in self._plan.cells:
+            self._store.mark(task.key, "pending")
+        makers = [t for t in self._sources(task) if _made(t, event.outcome["made_by"], event.outcome["spec"])]
+        for maker in makers:
+            self.left.setdefault(maker.key, maker)
+        self._progress.note(f"{event.text}; making it again ({', '.join(maker.label for maker in makers)})")
+
+    def _sources(self, task: Task) -> list[Task]:
+        """Every task that this one needs, directly or not."""
+        found: dict[str, Task] = {}
+        front = list(task.needs)
+        while front:
+            key = front.pop()
+            if key not in found:
+                found[key] = self._plan.tasks[key]
+                front += found[key].needs
+        return list(found.values())
+
     def _finish(self, task: Task, event: Event) -> None:
+        for note in event.outcome.get("notes", ()):
+            self._progress.note(note)
         outcome, seconds = event.outcome, event.outcome["seconds"]
         if task.key in self._plan.cells:
             scores = self._shared_scores(task) | outcome["scores"]
@@ -173,6 +199,15 @@ class Executor:
             needed = self._plan.tasks.get(key)
             if needed is not None and needed.kind == "codes" and not any(key in t.needs for t in self.left.values()):
                 self._on_codes_unused(key)
+
+
+def _made(task: Task, kind: str, spec: dict[str, str]) -> bool:
+    """Whether a task made the file that an `ArtefactDamaged` describes."""
+    if task.kind != kind:
+        return False
+    if kind == "maps":
+        return bool(task.spec["base"] == spec["base"] and spec["estimator"] in task.spec["estimators"])
+    return task.key == spec["key"]
 
 
 def _is_present(task: Task, artifact_exists: Callable[[Task], bool]) -> bool:

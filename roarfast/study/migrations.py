@@ -54,7 +54,13 @@ def _names_of_fills(database: sqlite3.Connection) -> None:
         database.execute("UPDATE meta SET value = ? WHERE name = 'config'", (json.dumps(config),))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills)
+def _digests(database: sqlite3.Connection) -> None:
+    """Version 4: finished cells and work carry a digest of their row; rows from before have none."""
+    database.execute("ALTER TABLE cells ADD COLUMN digest TEXT")
+    database.execute("ALTER TABLE work ADD COLUMN digest TEXT")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills, _digests)
 VERSION = len(MIGRATIONS)
 
 

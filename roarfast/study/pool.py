@@ -27,7 +27,7 @@ Settings = dict[str, Any]
 
 @dataclass
 class Event:
-    """What a pool reports: `update` (text), `done` (outcome), `failed` (text = traceback), `fatal`, or `died`."""
+    """What a pool reports: `update` (text), `done` (outcome), `failed` (text = traceback), `damaged`, `fatal`, or `died`."""
 
     worker: int
     kind: str
@@ -130,7 +130,7 @@ class ProcessPool:
                 task = self._tasks.get(worker)
                 if task is None:
                     continue
-                if message["event"] in ("done", "failed"):
+                if message["event"] in ("done", "failed", "damaged"):
                     del self._tasks[worker]
                 yield Event(worker, message["event"], task, message.get("text", ""), message.get("outcome", {}))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._files import write_atomic
+from roarfast._sealed import Damaged, read_sealed
 from roarfast.explain.store import AttributionStore
 from roarfast.study.config import STORE_NAME, StudyConfig
 from roarfast.study.errors import StudyError
@@ -110,7 +111,7 @@ class RunFolder:
         return found
 
     def has(self, task: Task) -> bool:
-        """Whether the files of a finished task are there."""
+        """Whether the files of a finished task are there; workers check what is in them when they use them."""
         if task.kind == "base":
             return self.base_model(task.key).exists()
         if task.kind == "maps":
@@ -118,7 +119,10 @@ class RunFolder:
             return all(estimator in store for store in stores for estimator in task.spec["estimators"])
         if task.kind == "codes":
             return (self.codes(task.key) / "info.json").exists()
-        return self.example(task.spec["estimator"]).exists()
+        try:
+            return bool(read_sealed(self.example(task.spec["estimator"])))
+        except Damaged:
+            return False
 
     def delete_codes(self, key: str) -> None:
         """Codes are quickly made again from maps, so they go when the last cell that needs them is done."""

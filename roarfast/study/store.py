@@ -14,11 +14,19 @@ from typing import Any
 from roarfast.study.config import STORE_NAME
 from roarfast.study.errors import OutOfSpace, StudyError
 from roarfast.study.grid import Cell
+from roarfast.study.keys import digest
 from roarfast.study.migrations import VERSION, migrate, version_of
 from roarfast.study.records import STAGES, Record, record_from_row
 
 FILE_NAME = STORE_NAME
+_STATUSES = ("done", "failed", "pending", "running")
 _SCORES = ("accuracy", "true_class_probability", "removed_fraction", "removed_fraction_train", "tv_map", "tv_mask")
+
+_CELL_COLUMNS = (
+    "key", "protocol", "estimator", "postprocess", "order", "drop", "trial", "null", *_SCORES, "extra", "seconds", "error",
+)  # fmt: skip
+_WORK_COLUMNS = ("key", "kind", "label", "info", "seconds")
+"""What the digest of a row is made of."""
 
 
 class Store:
@@ -45,6 +53,7 @@ class Store:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             _refuse_newer(connection, path)
+            _quick_check(connection, path)
             migrate(connection)
         connection.row_factory = sqlite3.Row
         return store
@@ -64,6 +73,7 @@ class Store:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)
         try:
             _refuse_newer(connection, path)
+            _quick_check(connection, path)
             if 0 < version_of(connection) < VERSION:
                 copy = sqlite3.connect(":memory:", isolation_level=None)
                 connection.backup(copy)
@@ -99,7 +109,10 @@ class Store:
     def get(self, name: str, default: Any) -> Any:
         """A fact by name."""
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        try:
+            return default if row is None else json.loads(row[0])
+        except ValueError:  # damaged; a run writes every fact again
+            return default
 
     # cells
 
@@ -139,6 +152,7 @@ class Store:
                 "WHERE key = ?",
                 (*(scores.get(name) for name in _SCORES), json.dumps(extra), json.dumps(seconds), now(), key),
             )
+            self._seal_cell(key)
 
     def fail(self, keys: Iterable[str], error: str, seconds: dict[str, float] | None = None) -> None:
         """Records why cells failed."""
@@ -153,32 +167,63 @@ class Store:
         return {row["key"]: row["status"] for row in self._connection.execute("SELECT key, status FROM cells")}
 
     def records(self) -> list[Record]:
-        """All cells in the order of the grid."""
-        rows = self._connection.execute("SELECT * FROM cells ORDER BY position, key")
-        return [record_from_row(dict(row)) for row in rows]
+        """All cells in the order of the grid.
+
+        Raises:
+            StudyError: If a row is not what was written.
+        """
+        return [record_from_row(row) for row in self.rows()]
 
     def rows(self) -> list[dict[str, Any]]:
-        """All cells as raw rows, for merging."""
-        return [dict(row) for row in self._connection.execute("SELECT * FROM cells ORDER BY position, key")]
+        """All cells as raw rows, checked as in `records`."""
+        rows = [dict(row) for row in self._connection.execute("SELECT * FROM cells ORDER BY position, key")]
+        for row in rows:
+            if _is_damaged(row, _CELL_COLUMNS):
+                raise StudyError(
+                    f"{self.path} is damaged: a row of its cells ({row['protocol']} {row['estimator']}, trial {row['trial']}) "
+                    "is not what was written. Run the study again: this cell is computed anew, the others stay"
+                )
+        return rows
+
+    def drop_damaged(self) -> list[str]:
+        """Deletes rows of cells and work that are not what was written; returns what they were, for the run to say."""
+        found = []
+        with self._transaction():
+            for table, columns in (("cells", _CELL_COLUMNS), ("work", _WORK_COLUMNS)):
+                for row in self._connection.execute(f"SELECT rowid AS place, * FROM {table}").fetchall():
+                    if _is_damaged(dict(row), columns):
+                        self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row["place"],))
+                        what = (
+                            row["label"]
+                            if table == "work"
+                            else f"{row['protocol']} {row['estimator']}, trial {row['trial']}"
+                        )
+                        found.append(f"{self.path} is damaged: a row of its {table} ({what})")
+        return found
 
     def adopt(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes over finished cells of another store; ours must have registered them."""
         names = [*_SCORES, "extra", "status", "seconds", "error", "started", "finished"]
         assignments = ", ".join(f"{name} = ?" for name in names)
+        taken = list(rows)
         with self._transaction():
             self._connection.executemany(
                 f"UPDATE cells SET {assignments} WHERE key = ?",
-                [(*(row[name] for name in names), row["key"]) for row in rows],
+                [(*(row[name] for name in names), row["key"]) for row in taken],
             )
+            for row in taken:
+                if row["status"] == "done":
+                    self._seal_cell(row["key"])
 
     # shared work
 
     def finish_work(self, key: str, kind: str, label: str, info: dict[str, Any], seconds: dict[str, float]) -> None:
         """Records finished shared work; its files are in place already."""
+        row = dict(zip(_WORK_COLUMNS, (key, kind, label, json.dumps(info), json.dumps(seconds))))
         with self._transaction():
             self._connection.execute(
-                "INSERT OR REPLACE INTO work VALUES (?, ?, ?, ?, ?, ?)",
-                (key, kind, label, json.dumps(info), json.dumps(seconds), now()),
+                "INSERT OR REPLACE INTO work (key, kind, label, info, seconds, finished, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*row.values(), now(), digest(row)),
             )
 
     def work(self) -> dict[str, dict[str, Any]]:
@@ -202,7 +247,7 @@ class Store:
         """Notes that it ended by itself, and what is known only then."""
         with self._transaction():
             row = self._connection.execute("SELECT facts FROM sessions WHERE id = ?", (number,)).fetchone()
-            known = json.loads(row[0]) | (facts or {})
+            known = _facts(row[0]) | (facts or {})
             self._connection.execute(
                 "UPDATE sessions SET finished = ?, facts = ? WHERE id = ?", (now(), json.dumps(known), number)
             )
@@ -215,9 +260,12 @@ class Store:
         ):
             for stage, value in json.loads(text).items():
                 totals[stage] = totals.get(stage, 0.0) + value
-        meta = {row["name"]: json.loads(row["value"]) for row in self._connection.execute("SELECT * FROM meta")}
+        try:
+            meta = {row["name"]: json.loads(row["value"]) for row in self._connection.execute("SELECT * FROM meta")}
+        except ValueError as error:
+            raise StudyError(f"{self.path} is damaged: a fact is no JSON ({error}). Run the study again") from None
         sessions = [
-            dict(row) | {"facts": json.loads(row["facts"])}
+            dict(row) | {"facts": _facts(row["facts"])}
             for row in self._connection.execute("SELECT * FROM sessions ORDER BY id")
         ]
         totals["start"] += sum(session["facts"].get("setup", 0.0) for session in sessions)
@@ -233,6 +281,13 @@ class Store:
             "waiting_seconds": sum(waited) if waited else None,
             "sessions": sessions,
         }
+
+    def _seal_cell(self, key: str) -> None:
+        """Gives a finished cell the digest of its row; inside a transaction."""
+        row = self._connection.execute("SELECT * FROM cells WHERE key = ?", (key,)).fetchone()
+        if row is not None:
+            values = (digest({name: row[name] for name in _CELL_COLUMNS}), key)
+            self._connection.execute("UPDATE cells SET digest = ? WHERE key = ?", values)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -255,6 +310,46 @@ class Store:
             raise StudyError(f"cannot write {self.path}: {error}") from None
         except sqlite3.DatabaseError as error:
             raise StudyError(f"{self.path} is damaged or no store of results: {error}") from None
+
+
+def _facts(text: str) -> dict[str, Any]:
+    """The facts of a session; none if they are damaged, as no result depends on them."""
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _is_damaged(row: dict[str, Any], columns: tuple[str, ...]) -> bool:
+    """Whether a row is not what was written; one without a digest (unfinished, or of version 3) cannot be told."""
+    if "status" in row and row["status"] not in _STATUSES:
+        return True
+    if row["digest"] is None or row.get("status", "done") != "done":
+        return False
+    try:
+        return bool(digest({name: row[name] for name in columns}) != row["digest"])
+    except (TypeError, ValueError):  # bytes that are no text, or NaN
+        return True
+
+
+def _quick_check(database: sqlite3.Connection, path: Path) -> None:
+    """Refuses a file whose pages do not fit together.
+
+    Raises:
+        StudyError: With what SQLite found, and what to do.
+    """
+    try:
+        found = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        found = [str(error)]
+    if found != ["ok"]:
+        raise StudyError(
+            f"{path} is damaged or no store of results ({'; '.join(found)}). `sqlite3 {path.name} .recover` may save "
+            f"what is left of it; or move {path.parent} away and run the study again"
+        )
 
 
 def _refuse_newer(database: sqlite3.Connection, path: Path) -> None:

@@ -141,6 +141,8 @@ class Study:
             setup = self.setup(device, workers, only, shard)
             threads = self.config.run.threads
             with Store.create(self.folder) as store:
+                for damage in store.drop_damaged():
+                    progress.note(f"{damage}; making it again")
                 check_same_study(store, self.config, setup.cells, setup.identity.numerics)
                 files.prepare(self.source)
                 check_space(self.folder, bytes_needed(self.config, setup.identity, setup.plan))

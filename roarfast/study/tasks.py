@@ -10,7 +10,9 @@ import numpy.typing as npt
 import torch
 
 from roarfast._files import publish_folder, write_atomic, write_json
+from roarfast._sealed import seal
 from roarfast.explain import AttributionStore, Explainer, External, Normalized, generate
+from roarfast.explain.hashing import file_checksum
 from roarfast.study.cell_work import CellWork
 from roarfast.study.examples import collect
 from roarfast.study.selection import select
@@ -26,7 +28,9 @@ def run_task(work: Work, task: dict[str, Any], on_update: Update) -> dict[str, A
     clock = Clock()
     with deterministic():  # as inside a training; a study that runs in a user's process leaves the settings alone
         found = _KINDS[task["kind"]](work, task["key"], task["spec"], clock, on_update)
-    return {"scores" if task["kind"] in ("base", "cell") else "info": found, "seconds": clock.seconds}
+    notes, work.trainer.notes = work.trainer.notes, []
+    result = "scores" if task["kind"] in ("base", "cell") else "info"
+    return {result: found, "seconds": clock.seconds, "notes": notes}
 
 
 def _base(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
@@ -67,6 +71,8 @@ def _maps(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Upda
                 x = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255
                 return (x - _column(mean)) / _column(std) if normalised else x
 
+            for estimator in spec["estimators"]:
+                w.delete_damaged_maps(estimator, spec["base"], split)  # else they count as finished
             generate(
                 AttributionStore(w.folder.maps(spec["base"], split)),
                 explainer,
@@ -107,7 +113,8 @@ def _codes(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Upd
                 info[split][order] = rates
                 if split == "test":
                     info["tv_map"] = tv_map
-    write_json(partial / "info.json", info)
+    checksums = {path.name: file_checksum(path) for path in sorted(partial.glob("*.npy"))}
+    write_json(partial / "info.json", info | {"checksums": checksums})
     publish_folder(partial, final)
     return info
 
@@ -118,7 +125,7 @@ def _cell(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Upda
 
 
 def _examples(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    write_atomic(w.folder.example(spec["estimator"]), collect(w, spec, clock))
+    write_atomic(w.folder.example(spec["estimator"]), seal(collect(w, spec, clock)))
     return {}
 
 

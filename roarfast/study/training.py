@@ -13,11 +13,12 @@ import torch
 from torch import nn
 
 from roarfast._files import write_atomic
+from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.study.config import StudyConfig
 from roarfast.study.runfolder import RunFolder
-from roarfast.train import build_model, train
+from roarfast.train import CheckpointError, build_model, load_checkpoint, train
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
 
@@ -48,6 +49,8 @@ class Trainer:
         self.recipe = config.resolved_recipe()
         self.classes, self.channels = train.num_classes, train.image_shape[2]
         self.whole = Modified(DeviceDataset(train, device), DeviceDataset(test, device))
+        self.notes: list[str] = []
+        """What the run should say, until the task under way is done."""
 
     def build(self, seed: int) -> nn.Module:
         """A fresh model with its initial weights."""
@@ -73,6 +76,7 @@ class Trainer:
             The model and its `accuracy` and `true_class_probability`.
         """
         data = data or self.whole
+        self._check_checkpoint(name)
         result = train(
             self.build(seed),
             data.train,
@@ -107,13 +111,29 @@ class Trainer:
         """Writes the weights of a model, atomically."""
         buffer = io.BytesIO()
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, buffer)
-        write_atomic(path, buffer.getvalue())
+        write_atomic(path, seal(buffer.getvalue()))
 
     def load(self, path: Path) -> nn.Module:
-        """The model whose weights `save` wrote, in evaluation mode."""
+        """The model whose weights `save` wrote, in evaluation mode.
+
+        Raises:
+            Damaged: The file is not what was written.
+        """
+        content = read_sealed(path)
         model = self.build(seed=0)
-        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        try:
+            model.load_state_dict(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
+        except Exception as error:  # a file without a checksum; torch names no common class for what can be wrong
+            raise Damaged(f"{path} is damaged: {error}") from None
         return model.to(self.device).eval()
+
+    def _check_checkpoint(self, name: str) -> None:
+        """Deletes a checkpoint that cannot be read: starting over gives the same result."""
+        try:
+            load_checkpoint(self.folder.checkpoint(name))
+        except CheckpointError as error:
+            self.notes.append(f"{error.__cause__ or error}; the training starts over")
+            self.forget(name)
 
     def forget(self, name: str) -> None:
         """Deletes a checkpoint."""

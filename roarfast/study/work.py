@@ -14,9 +14,13 @@ import torch
 from torch import nn
 
 import roarfast as rf
+from roarfast._files import read_json
 from roarfast._objects import is_reference, load_object
+from roarfast._sealed import Damaged
+from roarfast.explain.hashing import file_checksum
 from roarfast.explain.store import AttributionStore
 from roarfast.study.config import StudyConfig
+from roarfast.study.errors import ArtefactDamaged
 from roarfast.study.images import shared_data
 from roarfast.study.keys import Seeds
 from roarfast.study.runfolder import RunFolder
@@ -60,12 +64,22 @@ class Work:
         self.train, self.test = shared_data(folder, config.data)
         self.trainer = Trainer(config, self.train, self.test, self.device, self.folder)
         self._base: tuple[str, nn.Module] | None = None
+        self._checked: set[tuple[str, int, int]] = set()  # files whose checksums fitted: path, inode, time of change
         self.fills: dict[str, npt.NDArray[np.uint8]] = {}  # see fill_split
 
     def base_model(self, key: str) -> nn.Module:
-        """The base model of a trial, from memory or its file."""
+        """The base model of a trial, from memory or its file.
+
+        Raises:
+            ArtefactDamaged: The file is missing or damaged.
+        """
         if self._base is None or self._base[0] != key:
-            self._base = (key, self.trainer.load(self.folder.base_model(key)))
+            path = self.folder.base_model(key)
+            try:
+                self._base = (key, self.trainer.load(path))
+            except Damaged as error:
+                path.unlink(missing_ok=True)
+                raise ArtefactDamaged(str(error), "base", key=key) from None
         return self._base[1]
 
     def forget_base(self) -> None:
@@ -73,8 +87,30 @@ class Work:
         self._base = None
 
     def stored_maps(self, estimator: str, base: str, split: str) -> Any:
-        """The maps of an estimator on disk."""
-        return AttributionStore(self.folder.maps(base, split)).open(estimator, verify=False)
+        """The maps of an estimator on disk, checked once.
+
+        Raises:
+            ArtefactDamaged: A file is missing or damaged.
+        """
+        store = AttributionStore(self.folder.maps(base, split))
+        folder = store.folder(estimator)
+        try:
+            marks = {_mark(folder / name) for name in ("meta.json", "maps.npy", "scales.npy", "tv.npy")}
+            maps = store.open(estimator, verify=not marks <= self._checked)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            # Which of these a file gives that somebody else changed depends on where: all of them are the file's fault.
+            store.delete(estimator)
+            raise ArtefactDamaged(_about(error, folder), "maps", base=base, estimator=estimator) from None
+        self._checked |= marks
+        return maps
+
+    def delete_damaged_maps(self, estimator: str, base: str, split: str) -> None:
+        """Maps that are there and cannot be used go; those of which a part is there stay, to be gone on with."""
+        if AttributionStore(self.folder.maps(base, split)).folder(estimator).exists():
+            try:
+                self.stored_maps(estimator, base, split)
+            except ArtefactDamaged as error:
+                self.trainer.notes.append(f"{error}; making it again")
 
     def selection(self, spec: dict[str, Any], split: str, order: str) -> Selection:
         """Which pixels the codes of a task remove."""
@@ -89,12 +125,43 @@ class Work:
         return Selection(tuple(spec["drops"]), rule, order, spec["postprocess"], seed, baseline, outside)
 
     def codes(self, spec: dict[str, Any], split: str) -> tuple[npt.NDArray[np.uint8], int]:
-        """Codes `[N, H, W]` and the index of the drop rate of a cell."""
+        """Codes `[N, H, W]` and the index of the drop rate of a cell.
+
+        Raises:
+            ArtefactDamaged: The file is missing or damaged.
+        """
         cell = spec["cell"]
         path = self.folder.codes(spec["codes"]) / f"{split}-{cell['order']}.npy"
-        codes = np.load(path, mmap_mode="r", allow_pickle=False)
+        try:
+            mark = _mark(path)
+            if mark not in self._checked and file_checksum(path) != _code_checksums(path.parent).get(path.name):
+                raise ValueError(f"{path} is damaged: its checksum does not fit")
+            codes = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            self.folder.delete_codes(spec["codes"])
+            raise ArtefactDamaged(_about(error, path), "codes", key=spec["codes"]) from None
+        self._checked.add(mark)
         j = spec["drops"].index(cell["drop"])
         return (codes, j) if codes.ndim == 3 else (codes[j], 0)
+
+
+def _mark(path: Path) -> tuple[str, int, int]:
+    """Tells a file from what it becomes when somebody writes to it or replaces it."""
+    facts = path.stat()
+    return str(path), facts.st_ino, facts.st_mtime_ns
+
+
+def _code_checksums(folder: Path) -> dict[str, Any]:
+    info = read_json(folder / "info.json")
+    found = info.get("checksums") if isinstance(info, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _about(error: Exception, path: Path) -> str:
+    """The message of an error, with the file it is about."""
+    if isinstance(error, FileNotFoundError):
+        return f"{path} is missing or not complete"
+    return str(error) if str(path) in str(error) else f"{path} is damaged: {error}"
 
 
 def fill_value(work: Work) -> tuple[float, ...] | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from roarfast._files import is_disk_full
 from roarfast.study.config import StudyConfig
+from roarfast.study.errors import ArtefactDamaged
 from roarfast.study.lock import hold_as_worker
 
 _PR_SET_PDEATHSIG = 1
@@ -56,6 +57,13 @@ def execute(
     except Exception as error:
         if is_disk_full(error):
             return {"event": "fatal", "text": "disk full"}
+        if isinstance(error, ArtefactDamaged):
+            wall = time.perf_counter() - begun
+            return {
+                "event": "damaged",
+                "text": str(error),
+                "outcome": {"made_by": error.kind, "spec": error.spec, "wall": wall},
+            }
         return {"event": "failed", "text": traceback.format_exc(), "outcome": {"wall": time.perf_counter() - begun}}
     wall = time.perf_counter() - begun
     seconds = outcome.setdefault("seconds", {})

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from roarfast._files import write_atomic
+from roarfast._sealed import read_sealed, seal
 
 VERSION = 1
 
@@ -28,7 +29,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     torch.save({"version": VERSION, **state}, buffer)
-    write_atomic(path, buffer.getvalue())
+    write_atomic(path, seal(buffer.getvalue()))
 
 
 def load_checkpoint(path: str | Path, fingerprint: dict[str, Any] | None = None) -> dict[str, Any] | None:
@@ -46,7 +47,7 @@ def load_checkpoint(path: str | Path, fingerprint: dict[str, Any] | None = None)
     if not path.is_file():
         return None
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(io.BytesIO(read_sealed(path)), map_location="cpu", weights_only=True)
     except Exception as error:
         raise CheckpointError(f"cannot read checkpoint {path}: {error}. Delete it to start over.") from error
     if not isinstance(state, dict) or state.get("version") != VERSION:
