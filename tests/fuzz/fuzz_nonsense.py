@@ -17,6 +17,10 @@ HUGE = (2**31, 2**61, 2**62, 2**63 - 1, -(2**63), 2.0**60, 1e19, 1e300, (2**61, 
 """Numbers that fit 64 bits (or nearly), and products of which do not."""
 
 
+NUMBERS = ("sigma", "radius", "size", "pad", "crop", "draw", "epoch", "origin", "chunk", "max_iter", "axis", "ndim")
+"""Parameters that sizes of memory are made of."""
+
+
 def scalars(torch: Any) -> list[Any]:
     """Values that are wrong, or at best odd, for nearly every parameter."""
     plain = [

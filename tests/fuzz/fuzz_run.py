@@ -30,7 +30,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from fuzz_arrays import Memory
 from fuzz_cases import OPS, Case, difference
-from fuzz_nonsense import HUGE, arrays, scalars, verdict
+from fuzz_nonsense import HUGE, NUMBERS, arrays, scalars, verdict
 
 try:
     import torch
@@ -135,8 +135,11 @@ def _nonsense(case: Case, rng: np.random.Generator) -> str:
     memory = Memory(rng)
     given: dict[str, Any] = {name: memory.array(name, a, "plain") for name, a in case.arrays.items()}
     names = [name for name in inspect.signature(getattr(rf, case.op)).parameters if name not in case.arrays]
+    huge = rng.random() < 0.5
+    if huge:  # numbers whose products overflow, where numbers belong
+        names = [name for name in names if name in NUMBERS] or names
     for name in rng.choice(names, min(len(names), int(rng.integers(1, 3))), replace=False):
-        values = HUGE if rng.random() < 0.2 else scalars(torch)
+        values = HUGE if huge else scalars(torch)
         given[str(name)] = values[int(rng.integers(len(values)))]
     if not _affordable(case, given):
         return ""
