@@ -13,8 +13,9 @@ struct PercentileParams {
   double q[RF_MAX_RATES];
 };
 
+// Three blocks on an SM: with more, registers would be spilled.
 template <typename T, int kRates, bool wide>
-__global__ void __launch_bounds__(rf::kSelectThreads)
+__global__ void __launch_bounds__(rf::kSelectThreads, 3)
     percentile_kernel(const T* __restrict__ in,                               // [n, f]
                       std::conditional_t<wide, double, T>* __restrict__ out,  // [n, nq]
                       int64_t n, int64_t f, PercentileParams params,
