@@ -24,7 +24,7 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
         options: Those of the patch.
         functions: The imputations, theirs and ours, that a metric may hold as `perturb_func`.
     """
-    if "evaluate_batch" not in vars(road):
+    if "evaluate_instance" in vars(road) or "evaluate_batch" not in vars(road):
         return []
     original_batch = _slots.original(road, "evaluate_batch")
 
