@@ -30,7 +30,9 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
         FileNotFoundError: If the folder has no results.
     """
     source = Path(folder)
-    results = load(source) if results is None else results
+    everything = load(source) if results is None else results
+    # Curves, tables and audits are about explanations; cells with null masks are no results of an estimator.
+    results = StudyResults([record for record in everything if record.null == "own"], everything.meta)
     target = Path(out) if out is not None else source / "report"
     target.mkdir(parents=True, exist_ok=True)
     pictures = target / "figures"
@@ -49,6 +51,7 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     for a in audits:
         figures.table_figure(a, pictures)
     write_tables(results, audits, target / "tables")
+    everything.to_csv(target / "tables" / "records.csv")
     page = html.page(f"Study report: {study_name(results)}", sections.header(material), sections.all_sections(material))
     path = target / "index.html"
     write_atomic(path, page)

@@ -37,6 +37,8 @@ STORE_NAME = "results.sqlite"
 """A folder with this file is a run folder."""
 
 Order = Literal["morf", "lerf"]
+Null = Literal["own", "swap", "swap-class", "roll", "turn", "model"]
+"""Whose masks are removed; all but `own` and `model` are `roarfast.metrics.NULLS`."""
 FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise")
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
@@ -204,8 +206,9 @@ class GridConfig(_Section):
     drops: list[Drop] = Field(min_length=1)
     orders: list[Order] | None = Field(None, min_length=1)
     trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
+    null: list[Null] = Field(["own"], min_length=1)
 
-    @field_validator("protocols", "estimators", "postprocess", "drops", "orders")
+    @field_validator("protocols", "estimators", "postprocess", "drops", "orders", "null")
     @classmethod
     def _distinct(cls, values: list[Any] | None) -> list[Any] | None:
         for i, value in enumerate(values or []):
@@ -299,6 +302,16 @@ class StudyConfig(_Section):
             kind: {e.name: e.model_dump(mode="json", exclude={"name"}) for e in getattr(self, kind)}
             for kind in ("estimators", "postprocessings")
         }
+
+    @model_validator(mode="after")
+    def _other_models(self) -> StudyConfig:
+        for i, block in enumerate(self.grid):
+            if "model" in block.null and (trials := block.trials or self.trials) < 2:
+                raise ValueError(
+                    f"grid.{i}.null: 'model' removes the masks of another trial's base model, so it needs trials = 2 or "
+                    f"more, got {trials}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_byte_per_rate(self) -> StudyConfig:

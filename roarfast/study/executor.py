@@ -164,7 +164,7 @@ class Executor:
             "removed_fraction": protocol.removed(test["removed"]),
             "removed_fraction_train": None if train is None else protocol.removed(train["removed"]),
             "tv_map": test["tv_map"] if "tv_map" in test else info["tv_map"],
-            "tv_mask": test["tv_mask"],
+            "tv_mask": None if cell["null"] == "roll" else test["tv_mask"],  # a shift opens a seam
         }
 
     def _fail(self, task: Task, event: Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +31,16 @@ class Cell:
         if self.protocol == "base":
             return f"base model, trial {self.trial}"
         order = " lerf" if self.order == "lerf" else ""
-        null = f" masks of {self.null}" if self.null != "own" else ""
+        null = f", null {self.null}" if self.null != "own" else ""
         return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}{null}"
+
+
+def other_trial(trial: int) -> int:
+    """The trial whose base model makes the masks of null `model`: the one before; the second for the first.
+
+    It does not depend on how many trials there are, so a study can get more of them.
+    """
+    return trial - 1 if trial else 1
 
 
 def grid_cells(config: StudyConfig) -> list[Cell]:
@@ -47,9 +56,9 @@ def grid_cells(config: StudyConfig) -> list[Cell]:
                     if estimator in BASELINES and postprocess != "plain":
                         continue
                     for order in block.orders_of(protocol):
-                        for drop in sorted(block.drops):
+                        for drop, null in itertools.product(sorted(block.drops), block.null):
                             for trial in range(block.trials or config.trials):
-                                cells[Cell(protocol, estimator, postprocess, order, drop, trial)] = None
+                                cells[Cell(protocol, estimator, postprocess, order, drop, trial, null)] = None
     return list(cells)
 
 
@@ -60,7 +69,7 @@ def filter_cells(cells: list[Cell], only: str) -> list[Cell]:
         StudyError: If a field does not exist or no cell has the value.
     """
     wanted: dict[str, list[str]] = {}
-    fields = ("protocol", "estimator", "postprocess", "order", "drop", "trial")
+    fields = ("protocol", "estimator", "postprocess", "order", "drop", "trial", "null")
     for part in _split_conditions(only):
         name, separator, value = (text.strip() for text in part.partition("="))
         if not separator or not value:
@@ -96,7 +105,7 @@ def shard_cells(cells: list[Cell], index: int, count: int) -> list[Cell]:
         if min(int((before + weight / 2) * count / total), count - 1) == index - 1:
             mine += members
         before += weight
-    trials = {cell.trial for cell in mine}
+    trials = {cell.trial for cell in mine} | {other_trial(cell.trial) for cell in mine if cell.null == "model"}
     return [c for c in cells if c.protocol == "base" and c.trial in trials] + mine
 
 

@@ -86,7 +86,9 @@ class Identity:
                 "drop": cell.drop,
             }
             | used
-            | ({"null": cell.null} if cell.null != "own" else {})
+            | (
+                {"null": cell.null} if cell.null != "own" else {}
+            )  # of `model`, the trial says which: `grid.other_trial`
         )
 
     def key(self, cell: Cell) -> str:

@@ -57,6 +57,10 @@ class Seeds:
         """Noise on imputed pixels."""
         return derive_seed(self.study, "noise", trial, split)
 
+    def null(self, trial: int, split: str) -> int:
+        """How null masks are moved."""
+        return derive_seed(self.study, "null", trial, split)
+
     def fill(self, split: str) -> int:
         """Noise as a fill."""
         return derive_seed(self.study, "fill", split)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from roarfast.study.config import BASELINES, StudyConfig
-from roarfast.study.grid import Cell
+from roarfast.study.grid import Cell, other_trial
 from roarfast.study.identity import Identity
 from roarfast.study.keys import digest
 from roarfast.study.protocol import find
@@ -71,8 +71,9 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
     keys = {cell: identity.key(cell) for cell in grid}
     tasks: dict[str, Task] = {}
     bases = {cell.trial: keys[cell] for cell in grid if cell.protocol == "base"}
+    trial_of = {key: trial for trial, key in bases.items()}
     maps = _map_tasks(config, identity, grid, bases)
-    groups = list(dict.fromkeys((c.estimator, c.postprocess, c.trial) for c in grid if c.protocol != "base"))
+    groups = list(dict.fromkeys(_group(c) for c in grid if c.protocol != "base"))
     codes = {group: _codes_task(identity, grid, group, maps, i) for i, group in enumerate(groups)}
     by_key = {task.key: task for task in [*maps.values(), *codes.values()]}
 
@@ -85,14 +86,14 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
             if needed in by_key:
                 add_shared(needed)
             else:
-                add_base(by_key[key].spec["trial"])
+                add_base(trial_of[needed])
         tasks[key] = by_key[key]
 
     for cell in chosen:
         if cell.protocol == "base":
             add_base(cell.trial)
             continue
-        group = (cell.estimator, cell.postprocess, cell.trial)
+        group = _group(cell)
         add_shared(codes[group].key)
         needs = [codes[group].key]
         protocol = find(cell.protocol)
@@ -112,6 +113,16 @@ def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen
     return Plan(tasks, {key: cell for cell, key in keys.items()})
 
 
+Group = tuple[str, str, int, int]
+"""Estimator, post-processing, trial, and the trial whose base model was explained (another one for null `model`)."""
+
+
+def _group(cell: Cell) -> Group:
+    """The codes that a cell uses; baselines ask no model, so theirs are the same whoever is explained."""
+    foreign = cell.null == "model" and cell.estimator not in BASELINES
+    return cell.estimator, cell.postprocess, cell.trial, other_trial(cell.trial) if foreign else cell.trial
+
+
 def _map_tasks(
     config: StudyConfig, identity: Identity, grid: list[Cell], bases: dict[int, str]
 ) -> dict[tuple[str, int], Task]:
@@ -120,7 +131,7 @@ def _map_tasks(
     families: dict[tuple[int, str], list[str]] = {}
     for cell in grid:
         if cell.protocol != "base" and cell.estimator not in BASELINES:
-            members = families.setdefault((cell.trial, _family(cell.estimator, outside)), [])
+            members = families.setdefault((_group(cell)[3], _family(cell.estimator, outside)), [])
             if cell.estimator not in members:
                 members.append(cell.estimator)
     tasks: dict[tuple[str, int], Task] = {}
@@ -149,11 +160,11 @@ def _family(estimator: str, outside: Collection[str]) -> str:
 
 
 def _codes_task(
-    identity: Identity, grid: list[Cell], group: tuple[str, str, int], maps: dict[tuple[str, int], Task], index: int
+    identity: Identity, grid: list[Cell], group: Group, maps: dict[tuple[str, int], Task], index: int
 ) -> Task:
-    estimator, postprocess, trial = group
-    members = [c for c in grid if (c.estimator, c.postprocess, c.trial) == group and c.protocol != "base"]
-    source = maps.get((estimator, trial))
+    estimator, postprocess, trial, explained = group
+    members = [c for c in grid if c.protocol != "base" and _group(c) == group]
+    source = maps.get((estimator, explained))
     spec = {
         "estimator": estimator,
         "postprocess": postprocess,
@@ -168,6 +179,9 @@ def _codes_task(
     }
     definition = identity.codes(estimator, postprocess, trial) | {"drops": spec["drops"], "orders": spec["orders"]}
     label = f"codes {estimator} {postprocess}, trial {trial}"
+    if explained != trial:  # the seed of ties stays that of the trial: only the model is another one
+        definition["explained"] = explained
+        label += f", maps of trial {explained}"
     needs = (source.key,) if source else ()
     return Task(digest(definition), "codes", label, needs, spec, (2, trial, index, 0))
 
@@ -176,13 +190,13 @@ def _add_examples(
     config: StudyConfig,
     identity: Identity,
     chosen: list[Cell],
-    codes: dict[tuple[str, str, int], Task],
+    codes: dict[Group, Task],
     tasks: dict[str, Task],
 ) -> None:
     """A strip of example images per estimator, of the first trial."""
     estimators = dict.fromkeys(c.estimator for c in chosen if c.protocol != "base" and c.trial == 0)
     for estimator in estimators:
-        groups = [group for group in codes if group[0] == estimator and group[2] == 0 and codes[group].key in tasks]
+        groups = [g for g in codes if g[0] == estimator and g[2] == g[3] == 0 and codes[g].key in tasks]
         if not groups:
             continue
         spec = {

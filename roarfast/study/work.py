@@ -19,6 +19,7 @@ from roarfast._objects import is_reference, load_object
 from roarfast._sealed import Damaged
 from roarfast.explain.hashing import file_checksum
 from roarfast.explain.store import AttributionStore
+from roarfast.metrics.nulls import null_maps
 from roarfast.study.config import StudyConfig
 from roarfast.study.errors import ArtefactDamaged
 from roarfast.study.images import shared_data
@@ -142,7 +143,12 @@ class Work:
             raise ArtefactDamaged(_about(error, path), "codes", key=spec["codes"]) from None
         self._checked.add(mark)
         j = spec["drops"].index(cell["drop"])
-        return (codes, j) if codes.ndim == 3 else (codes[j], 0)
+        codes, j = (codes, j) if codes.ndim == 3 else (codes[j], 0)
+        null = cell.get("null", "own")
+        if null in ("own", "model"):  # of another model: its codes are files of their own
+            return codes, j
+        labels = (self.train if split == "train" else self.test).labels
+        return null_maps(codes, null, seed=self.seeds.null(cell["trial"], split), labels=labels), j
 
 
 def _mark(path: Path) -> tuple[str, int, int]:

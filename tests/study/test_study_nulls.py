@@ -1,0 +1,135 @@
+"""The grid axis `null`: cells whose masks were moved, or made by another model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.study_helpers import TINY, write_tiny
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from roarfast.metrics import null_maps
+from roarfast.report import build
+from roarfast.study import Study
+from roarfast.study.config import ConfigError, parse_config
+from roarfast.study.grid import grid_cells, other_trial
+from roarfast.study.keys import Seeds
+from roarfast.study.results import StudyResults, load
+from roarfast.study.work import Work
+
+NULLS = ("own", "swap", "swap-class", "roll", "turn", "model")
+TEXT = (
+    TINY.replace("trials = 1", "trials = 2")
+    .replace('["roar", "road"]', '["road", "no-retrain"]')
+    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "sobel", "rand", "block"]')
+    .replace('["plain", "max(3)"]', '["plain"]')
+    .replace("drops = [0.3, 0.5]", f"drops = [0.5]\nnull = {list(NULLS)}".replace("'", '"'))
+    .replace("examples = 2", "examples = 0\nkeep_codes = true")
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nulls")
+    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(finished: Path) -> StudyResults:
+    return load(finished / "run")
+
+
+def test_every_null_has_its_cells(results: StudyResults) -> None:
+    assert {r.status for r in results} == {"done"} and len({r.key for r in results}) == len(results)
+    for null in NULLS:  # 4 estimators × 2 trials × (road in two orders, no-retrain in one)
+        assert len([r for r in results if r.null == null and r.protocol != "base"]) == 24, null
+    own = results.select(null="own", protocol="road", estimator="grad^2")
+    assert all(r.removed_fraction == own[0].removed_fraction for r in results.select(estimator="grad^2"))
+
+
+@pytest.mark.parametrize("estimator", ["sobel", "rand", "block"])
+def test_the_model_part_of_what_asks_no_model_is_zero_to_the_bit(results: StudyResults, estimator: str) -> None:
+    own, other = (results.select(null=null, estimator=estimator) for null in ("own", "model"))
+    assert len(own) == len(other) == 6
+    for a, b in zip(own, other):
+        assert (a.trial, a.order, a.protocol) == (b.trial, b.order, b.protocol)
+        assert (a.accuracy, a.true_class_probability) == (b.accuracy, b.true_class_probability)
+
+
+def test_masks_of_another_model_are_other_masks(results: StudyResults) -> None:
+    own, other = (results.select(null=null, estimator="grad^2") for null in ("own", "model"))
+    assert any(a.true_class_probability != b.true_class_probability for a, b in zip(own, other))
+
+
+@pytest.mark.parametrize("null", NULLS[1:-1])
+def test_codes_are_moved_by_the_function_of_the_metrics(finished: Path, null: str) -> None:
+    study = Study.from_toml(finished / "study.toml", finished / "run")
+    plan = study.setup(device="cpu", workers=1).plan
+    work = Work(study.config, finished / "run", "cpu", 1)
+    specs = {
+        t.spec["cell"]["null"]: t.spec
+        for t in plan.tasks.values()
+        if t.kind == "cell" and t.label.startswith("road grad^2") and t.spec["cell"]["trial"] == 1
+    }
+    assert specs[null]["codes"] == specs["own"]["codes"] != specs["model"]["codes"]
+    own, _ = work.codes(specs["own"], "test")
+    moved, _ = work.codes(specs[null], "test")
+    expected = null_maps(np.asarray(own), null, seed=Seeds(0).null(1, "test"), labels=work.test.labels)
+    assert np.array_equal(moved, expected) and not np.array_equal(moved, own)
+
+
+def test_nulls_share_maps_and_models_and_cost_no_training(finished: Path) -> None:
+    tasks = list(Study.from_toml(finished / "study.toml", finished / "run").setup("cpu", 1).plan.tasks.values())
+    kinds = [task.kind for task in tasks]
+    assert (kinds.count("base"), kinds.count("maps")) == (2, 2)
+    assert kinds.count("codes") == 2 * 4 + 2 * 2  # own; and grad^2 and sobel of the other model
+
+
+def test_own_cells_keep_their_keys(finished: Path) -> None:
+    text = "\n".join(line for line in TEXT.splitlines() if not line.startswith("null"))
+    study = Study(parse_config(text), finished / "other")
+    keys = set(study.setup("cpu", 1).cells)
+    assert keys == {r.key for r in load(finished / "run") if r.null == "own"}
+
+
+def test_a_report_shows_own_cells_in_its_curves(finished: Path) -> None:
+    assert "road" in Path(build(finished / "run")).read_text().lower()
+
+
+def test_retraining_with_moved_masks(tmp_path: Path) -> None:
+    text = TEXT.replace('["road", "no-retrain"]', '["roar"]').replace(
+        '["grad^2", "sobel", "rand", "block"]', '["rand"]'
+    )
+    text = text.replace(str(list(NULLS)).replace("'", '"'), '["own", "swap-class", "model"]')
+    assert Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run").run(workers=1).failed == []
+    found = {r.null: r.true_class_probability for r in load(tmp_path / "run").select(protocol="roar", trial=0)}
+    assert found["own"] == found["model"] != found["swap-class"]
+
+
+def test_the_other_trial_is_another_one_however_many_there_are() -> None:
+    assert [other_trial(trial) for trial in range(4)] == [1, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"roll"', '"rol"', r"grid\.0\.null\.3 \(line \d+\): must be 'own'.* got 'rol'; did you mean 'roll'\?"),
+        ('"roll"', '"swap"', r"grid\.0\.null \(line \d+\): 'swap' is there twice"),
+        ("null = ", "nul = ", r"grid\.0\.nul \(line \d+\): there is no such key; did you mean 'null'\?"),
+        ("trials = 2", "trials = 1", r"grid\.0\.null.*'model' .* needs trials = 2 or more, got 1"),
+    ],
+)
+def test_bad_input_is_named(old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(TEXT.replace(old, new))
+
+
+def test_cells_of_one_null_can_be_run_alone() -> None:
+    from roarfast.study.grid import filter_cells
+
+    cells = filter_cells(grid_cells(parse_config(TEXT)), "null=swap,protocol=road")
+    assert {c.null for c in cells} == {"swap"}
