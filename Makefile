@@ -22,7 +22,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check lint lint-workflows format kernels nightly clean compat golden bench-peers
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -37,6 +37,7 @@ help:
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
+	@echo "make wheel      an sdist and a manylinux wheel in dist/, tried in an empty environment"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
 
 CONSTRAINTS ?= constraints.txt
@@ -145,6 +146,14 @@ golden: build $(PEERS)/.packages
 
 bench-peers: build $(PEERS)/.packages
 	$(PEERS_RUN) bench/peers.py
+
+$(BIN)/.wheel: $(BIN)/.runtime
+	$(PIP) $$($(BIN)/python tools/requirements.py wheel)
+	touch $@
+
+# dist/: an sdist and a manylinux wheel, installed in an empty environment without compiler and tried.
+wheel: $(BIN)/.wheel
+	bash .ci/wheel
 
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .
