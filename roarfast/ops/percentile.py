@@ -39,7 +39,7 @@ def percentile(
     """
     check.array("a", a, DTYPE_CODES)
     ndim = selection.sample_ndim(a, ndim)
-    scalar = not isinstance(q, (Sequence, np.ndarray)) or isinstance(q, (str, bytes)) or np.ndim(q) == 0
+    scalar = q.ndim == 0 if isinstance(q, np.ndarray) else not isinstance(q, Sequence) or isinstance(q, (str, bytes))
     values: Sequence[float] = [q] if scalar else check.entries("q", q, "a percentile or a sequence of them")  # type: ignore[list-item]
     wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
