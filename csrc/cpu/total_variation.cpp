@@ -53,7 +53,7 @@ __attribute__((always_inline)) inline Doubles terms(V across, V down) {
 template <typename V, int... kLane>
 __attribute__((always_inline)) inline V shifted_with_edge(V v,
                                                           std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(v, v, (kLane + 1 < kWidth ? kLane + 1 : kLane)...);
+  return rf::shuffle<(kLane + 1 < kWidth ? kLane + 1 : kLane)...>(v, v);
 }
 
 // Adds a block of `rows` x 32 pixels; right[l] is the right neighbour of here[l] (kEdge: the last

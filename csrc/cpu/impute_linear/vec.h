@@ -14,6 +14,8 @@
 #include <immintrin.h>
 #endif
 
+#include "cpu/support/simd.h"
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
 #endif
@@ -114,35 +116,35 @@ struct Rows {
   static RF_INLINE V<R> left(V<R> before,
                              V<R> here) {  // the value one pixel to the left, for each pixel
     if constexpr (kVec == 8) {
-      return __builtin_shuffle(before, here, M<R>{7, 8, 9, 10, 11, 12, 13, 14});
+      return shuffle<7, 8, 9, 10, 11, 12, 13, 14>(before, here);
     } else {
-      return __builtin_shuffle(before, here, M<R>{3, 4, 5, 6});
+      return shuffle<3, 4, 5, 6>(before, here);
     }
   }
   static RF_INLINE V<R> right(V<R> here, V<R> after) {
     if constexpr (kVec == 8) {
-      return __builtin_shuffle(here, after, M<R>{1, 2, 3, 4, 5, 6, 7, 8});
+      return shuffle<1, 2, 3, 4, 5, 6, 7, 8>(here, after);
     } else {
-      return __builtin_shuffle(here, after, M<R>{1, 2, 3, 4});
+      return shuffle<1, 2, 3, 4>(here, after);
     }
   }
   // Two vectors of a row <-> its pixels at even and at odd positions.
   static RF_INLINE void split(V<R> a, V<R> b, V<R>* even, V<R>* odd) {
     if constexpr (kVec == 8) {
-      *even = __builtin_shuffle(a, b, M<R>{0, 2, 4, 6, 8, 10, 12, 14});
-      *odd = __builtin_shuffle(a, b, M<R>{1, 3, 5, 7, 9, 11, 13, 15});
+      *even = shuffle<0, 2, 4, 6, 8, 10, 12, 14>(a, b);
+      *odd = shuffle<1, 3, 5, 7, 9, 11, 13, 15>(a, b);
     } else {
-      *even = __builtin_shuffle(a, b, M<R>{0, 2, 4, 6});
-      *odd = __builtin_shuffle(a, b, M<R>{1, 3, 5, 7});
+      *even = shuffle<0, 2, 4, 6>(a, b);
+      *odd = shuffle<1, 3, 5, 7>(a, b);
     }
   }
   static RF_INLINE void join(V<R> even, V<R> odd, V<R>* a, V<R>* b) {
     if constexpr (kVec == 8) {
-      *a = __builtin_shuffle(even, odd, M<R>{0, 8, 1, 9, 2, 10, 3, 11});
-      *b = __builtin_shuffle(even, odd, M<R>{4, 12, 5, 13, 6, 14, 7, 15});
+      *a = shuffle<0, 8, 1, 9, 2, 10, 3, 11>(even, odd);
+      *b = shuffle<4, 12, 5, 13, 6, 14, 7, 15>(even, odd);
     } else {
-      *a = __builtin_shuffle(even, odd, M<R>{0, 4, 1, 5});
-      *b = __builtin_shuffle(even, odd, M<R>{2, 6, 3, 7});
+      *a = shuffle<0, 4, 1, 5>(even, odd);
+      *b = shuffle<2, 6, 3, 7>(even, odd);
     }
   }
   // Every lane gets the total.
@@ -190,30 +192,29 @@ struct Lanes {
 RF_INLINE void transpose(V<float> v[8]) {
   V<float> t[8], s[8];
   for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shuffle(v[i], v[i + 1], M<float>{0, 8, 1, 9, 4, 12, 5, 13});
-    t[i + 1] = __builtin_shuffle(v[i], v[i + 1], M<float>{2, 10, 3, 11, 6, 14, 7, 15});
+    t[i] = shuffle<0, 8, 1, 9, 4, 12, 5, 13>(v[i], v[i + 1]);
+    t[i + 1] = shuffle<2, 10, 3, 11, 6, 14, 7, 15>(v[i], v[i + 1]);
   }
   for (int i = 0; i < 8; i += 4) {
     for (int k = 0; k < 2; ++k) {
-      s[i + 2 * k] = __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{0, 1, 8, 9, 4, 5, 12, 13});
-      s[i + 2 * k + 1] =
-          __builtin_shuffle(t[i + k], t[i + k + 2], M<float>{2, 3, 10, 11, 6, 7, 14, 15});
+      s[i + 2 * k] = shuffle<0, 1, 8, 9, 4, 5, 12, 13>(t[i + k], t[i + k + 2]);
+      s[i + 2 * k + 1] = shuffle<2, 3, 10, 11, 6, 7, 14, 15>(t[i + k], t[i + k + 2]);
     }
   }
   for (int i = 0; i < 4; ++i) {
-    v[i] = __builtin_shuffle(s[i], s[i + 4], M<float>{0, 1, 2, 3, 8, 9, 10, 11});
-    v[i + 4] = __builtin_shuffle(s[i], s[i + 4], M<float>{4, 5, 6, 7, 12, 13, 14, 15});
+    v[i] = shuffle<0, 1, 2, 3, 8, 9, 10, 11>(s[i], s[i + 4]);
+    v[i + 4] = shuffle<4, 5, 6, 7, 12, 13, 14, 15>(s[i], s[i + 4]);
   }
 }
 RF_INLINE void transpose(V<double> v[4]) {
-  const V<double> a = __builtin_shuffle(v[0], v[1], M<double>{0, 4, 2, 6});
-  const V<double> b = __builtin_shuffle(v[0], v[1], M<double>{1, 5, 3, 7});
-  const V<double> c = __builtin_shuffle(v[2], v[3], M<double>{0, 4, 2, 6});
-  const V<double> d = __builtin_shuffle(v[2], v[3], M<double>{1, 5, 3, 7});
-  v[0] = __builtin_shuffle(a, c, M<double>{0, 1, 4, 5});
-  v[1] = __builtin_shuffle(b, d, M<double>{0, 1, 4, 5});
-  v[2] = __builtin_shuffle(a, c, M<double>{2, 3, 6, 7});
-  v[3] = __builtin_shuffle(b, d, M<double>{2, 3, 6, 7});
+  const V<double> a = shuffle<0, 4, 2, 6>(v[0], v[1]);
+  const V<double> b = shuffle<1, 5, 3, 7>(v[0], v[1]);
+  const V<double> c = shuffle<0, 4, 2, 6>(v[2], v[3]);
+  const V<double> d = shuffle<1, 5, 3, 7>(v[2], v[3]);
+  v[0] = shuffle<0, 1, 4, 5>(a, c);
+  v[1] = shuffle<0, 1, 4, 5>(b, d);
+  v[2] = shuffle<2, 3, 6, 7>(a, c);
+  v[3] = shuffle<2, 3, 6, 7>(b, d);
 }
 
 }  // namespace impute

@@ -29,6 +29,16 @@ struct Vector {
 template <typename C>
 using vector_t = typename Vector<C>::type;
 
+// shuffle<lanes...>(a, b): those lanes of a followed by b. GCC 11 has only the builtin of its own.
+template <int... kLanes, typename V>
+__attribute__((always_inline)) inline V shuffle(V a, V b) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(a, b, kLanes...);
+#else
+  return __builtin_shuffle(a, b, decltype(a < b){kLanes...});
+#endif
+}
+
 // load_as<V>(p) and store_as(p, v) for a vector or a scalar V, unaligned.
 template <typename V, typename C>
 __attribute__((always_inline)) inline V load_as(const C* p) {
