@@ -10,9 +10,10 @@ from roarfast.report.audit import audit
 from roarfast.report.grid import panels
 from roarfast.report.leakage import leakage_figure, leakages
 from roarfast.report.material import Material
+from roarfast.report.parts import parts_figure, parts_rows, study_parts
 from roarfast.report.strips import strips
 from roarfast.report.summary import study_name
-from roarfast.report.tables import write_tables
+from roarfast.report.tables import write_csv, write_tables
 from roarfast.study.results import StudyResults, load
 
 
@@ -36,6 +37,7 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     target = Path(out) if out is not None else source / "report"
     target.mkdir(parents=True, exist_ok=True)
     pictures = target / "figures"
+    parts = study_parts(everything)
     audits = [audit(panel) for panel in panels(results)]
     estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
     material = Material(
@@ -46,12 +48,15 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
         scatters=[tv_figures.tv_scatter(a.panel, pictures) for a in audits],
         strips=strips(source / "examples", estimators, pictures),
         leakages=[(one, leakage_figure(one, pictures)) for one in leakages(results)],
+        parts=[(one, parts_figure(one, pictures)) for one in parts],
         config_text=_text(source / "study.toml"),
     )
     for a in audits:
         figures.table_figure(a, pictures)
     write_tables(results, audits, target / "tables")
     everything.to_csv(target / "tables" / "records.csv")
+    if parts:
+        write_csv(target / "tables" / "parts.csv", parts_rows(parts))
     page = html.page(f"Study report: {study_name(results)}", sections.header(material), sections.all_sections(material))
     path = target / "index.html"
     write_atomic(path, page)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from roarfast.report.audit import Audit
 from roarfast.report.html import TableIds, Td, percent
 from roarfast.report.leakage import Leakage
+from roarfast.report.parts import StudyParts
 from roarfast.report.plotting import Figure
 from roarfast.report.stats import Interval
 from roarfast.report.words import notes
@@ -27,6 +28,7 @@ class Material:
     strips: Sequence[Figure]
     leakages: Sequence[tuple[Leakage, Figure]]
     config_text: str
+    parts: Sequence[tuple[StudyParts, Figure]] = ()
     ids: TableIds = field(default_factory=TableIds)
 
 

@@ -12,6 +12,7 @@ from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 from roarfast.report.html import Cells, Td, number, percent
 from roarfast.report.material import Material, accuracy_td, new_notes
+from roarfast.report.parts import parts_section
 from roarfast.report.provenance import provenance_section
 from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.summary import coverage, key_lines, study_name
@@ -83,6 +84,11 @@ def _count(results: StudyResults, *wanted: str) -> int:
 
 def all_sections(m: Material) -> list[tuple[str, str, str]]:
     """(anchor, title, HTML) of every section."""
+    parts = (
+        [("parts", "8. Shape, image, model: the damage taken apart", parts_section(m.ids, list(m.parts)))]
+        if m.parts
+        else []
+    )
     return [
         ("accuracy", "1. Accuracy against drop rate", _per_panel(m, _accuracy)),
         ("differences", "2. What post-processing changes", _difference_key() + _per_panel(m, _differences)),
@@ -91,6 +97,7 @@ def all_sections(m: Material) -> list[tuple[str, str, str]]:
         ("examples", "5. Example images", _examples(m)),
         ("audit", "6. Audit: is the ranking real?", audit_section(m)),
         ("provenance", "7. Provenance", provenance_section(m)),
+        *parts,
     ]  # fmt: skip
 
 

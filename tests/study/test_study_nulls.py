@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -96,8 +97,29 @@ def test_own_cells_keep_their_keys(finished: Path) -> None:
     assert keys == {r.key for r in load(finished / "run") if r.null == "own"}
 
 
-def test_a_report_shows_own_cells_in_its_curves(finished: Path) -> None:
-    assert "road" in Path(build(finished / "run")).read_text().lower()
+def test_the_report_takes_the_damage_apart(finished: Path, results: StudyResults, tmp_path: Path) -> None:
+    page = Path(build(finished / "run", tmp_path)).read_text()
+    assert "Shape, image, model" in page
+    with (tmp_path / "tables" / "parts.csv").open() as file:
+        rows = {(r["protocol"], r["order"], r["estimator"]): r for r in csv.DictReader(file)}
+    assert len(rows) == 3 * 4
+    for (protocol, order, estimator), row in rows.items():
+        chosen = {"protocol": protocol, "order": order, "estimator": estimator}
+        mean = {n: np.mean([r.accuracy for r in results.select(null=n, **chosen)]) for n in ("own", "swap", "model")}
+        base = np.mean([r.accuracy for r in results.select(protocol="base")])
+        expected = (base - mean["swap"], mean["swap"] - mean["model"], mean["model"] - mean["own"])
+        assert [float(row[p]) for p in ("shape", "image", "model")] == pytest.approx(expected, abs=1e-5)
+        assert estimator == "grad^2" or float(row["model"]) == 0
+    with (tmp_path / "tables" / "records.csv").open() as file:
+        assert {r["null"] for r in csv.DictReader(file)} == set(NULLS)
+    with (tmp_path / "tables" / "cells.csv").open() as file:  # curves are made of own cells alone
+        assert {r["trials"] for r in csv.DictReader(file)} == {"2"}
+
+
+def test_a_study_without_nulls_has_no_parts(finished: Path, results: StudyResults, tmp_path: Path) -> None:
+    own = StudyResults([r for r in results if r.null == "own"], results.meta)
+    assert "Shape, image, model" not in Path(build(finished / "run", tmp_path, own)).read_text()
+    assert not (tmp_path / "tables" / "parts.csv").exists()
 
 
 def test_retraining_with_moved_masks(tmp_path: Path) -> None:
