@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numba
 import numpy as np
-from _common import Case, size_name
+import torch
+from _common import COPY, Case, size_name
 from bench_removal_mask import maps
 
 import roarfast as rf
@@ -40,6 +42,49 @@ def case(n: int, size: int, name: str) -> Case:
     )
 
 
+@numba.njit(parallel=True)
+def numba_value_codes(a, factors):  # pragma: no cover
+    n, f = a.shape
+    codes = np.empty((n, f), np.uint8)
+    for i in numba.prange(n):
+        top = a[i].max()
+        for k in range(f):
+            stays = 0
+            for j in range(len(factors)):
+                stays += not a[i, k] > top * factors[j]
+            codes[i, k] = stays
+    return codes
+
+
+def value_case(n: int, size: int, floors: dict[str, float]) -> Case:
+    """Thresholds of each map's maximum, nine of them."""
+    a = maps("uniform", n, size)
+    out = np.empty(a.shape, np.uint8)
+    factors = np.array([1 - t for t in DROPS], np.float32)
+    t = torch.from_numpy(a)
+
+    def torch_loop():
+        codes = torch.zeros(t.shape, dtype=torch.uint8)
+        for i in range(n):
+            top = t[i].max()
+            for drop in DROPS:
+                codes[i] += ~(t[i] > top * (1 - drop))
+        return codes
+
+    return Case(
+        op="rank_codes",
+        case=f"{size_name(a)}, rule value, 9 rates",
+        ours=lambda: rf.rank_codes(a, DROPS, "value", out=out),
+        rivals={
+            "torch, per image": torch_loop,
+            "numba": lambda: numba_value_codes(a.reshape(n, -1), factors).reshape(a.shape),
+        },
+        floors=floors,
+        copy_bytes=a.nbytes,
+        rtol=0.0,
+    )
+
+
 def cases(quick: bool) -> Iterator[Case]:
     if quick:
         yield case(8, 224, "uniform")
@@ -47,3 +92,4 @@ def cases(quick: bool) -> Iterator[Case]:
     for name in ("uniform", "signed", "heavy-tailed", "smooth"):
         yield case(256, 224, name)
         yield case(256, 32, name)
+    yield value_case(256, 224, {"torch, per image": 10.0, COPY: 0.5})

@@ -98,7 +98,8 @@ def progress(what: str, total: int | None, *, show: bool | None = None, done: in
     Args:
         what: Its name.
         total: Its items; None if they are not counted yet.
-        show: Whether to show anything (a bar on a terminal where rich is installed, else lines); None: on a terminal.
+        show: Whether to show anything (a bar on a terminal where rich is installed, else lines); None: on a terminal or
+            in a notebook.
         done: Items that were done before, by a run that was interrupted.
 
     Example:
@@ -106,7 +107,7 @@ def progress(what: str, total: int | None, *, show: bool | None = None, done: in
         ...     job.advance(10)
     """
     on_terminal = _on_terminal()
-    if not (on_terminal if show is None else show):
+    if not (on_terminal or _in_notebook() if show is None else show):
         return Progress(what, total, done)
     if on_terminal:
         try:
@@ -114,6 +115,13 @@ def progress(what: str, total: int | None, *, show: bool | None = None, done: in
         except ImportError:
             pass
     return Lines(what, total, done)
+
+
+def _in_notebook() -> bool:
+    """Whether the code runs in a Jupyter kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def _on_terminal() -> bool:

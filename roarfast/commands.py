@@ -9,6 +9,7 @@ import typer
 from roarfast import info as facts
 from roarfast.data.cli import app as data_app
 from roarfast.explain import cli as explain_commands
+from roarfast.metrics import cli as metrics_commands
 from roarfast.report.cli import report
 from roarfast.study import cli as study_commands
 from roarfast.validate import cli as validate_commands
@@ -70,5 +71,6 @@ def kernels_demo_command(
 study_commands.register(app)
 app.command("report")(report)
 explain_commands.register(app)
+metrics_commands.register(app)
 validate_commands.register(app)
 app.add_typer(data_app, name="data")

@@ -81,3 +81,17 @@ def test_long_times(capsys, monkeypatch):
     now[0] = 10
     job.advance(1)
     assert "2:46:30 left" in capsys.readouterr().err
+
+
+def test_notebooks_get_lines(monkeypatch):
+    class ZMQInteractiveShell:
+        pass
+
+    class IPython:
+        get_ipython = staticmethod(ZMQInteractiveShell)
+
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: False)
+    assert type(progress("maps", 10)) is Progress
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    assert isinstance(progress("maps", 10), Lines)
+    assert type(progress("maps", 10, show=False)) is Progress

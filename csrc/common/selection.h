@@ -100,6 +100,13 @@ RF_HD double rule_percentile(double t, rf_order order) {
   return order == RF_MORF ? 100.0 * (1.0 - t) : 100.0 * t;
 }
 
+// The threshold of the value rule: features above (1 - t) times the maximum go (MoRF), or below t
+// times the maximum (LeRF). In the arithmetic of torch: the factor is rounded to V first.
+template <typename V>
+RF_HD V value_threshold(V maximum, double t, rf_order order) {
+  return maximum * static_cast<V>(order == RF_MORF ? 1.0 - t : t);
+}
+
 // The checks every selection function starts with.
 inline rf_status check_selection(int64_t f, const double* rates, int64_t count) {
   if (f >= (int64_t{1} << 32)) {

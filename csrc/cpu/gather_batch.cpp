@@ -27,7 +27,7 @@ struct Batch {
   rf_dtype imputed_dtype;
   rf_layout layout, out_layout;
   int64_t c, h, w, code_channels, out_h, out_w;
-  int rate_index, keep;
+  int keep;
 };
 
 // What a row needs to know about its sample.
@@ -35,6 +35,7 @@ struct Row {
   int64_t image;  // sample in the dataset
   int64_t y, x;   // source row, and source column of the row's first pixel (before the flip)
   bool flip;
+  int rate_index;
 };
 
 // f(i) for i in [0, count), kLanes at a time so that the compiler makes vectors of them. The last
@@ -111,20 +112,18 @@ void channel_values(const Batch& batch, const Row& row, int64_t channel, int64_t
   const int64_t plane = row.image * batch.code_channels + (batch.code_channels > 1 ? channel : 0);
   const uint8_t* codes = batch.codes + (plane * batch.h + row.y) * batch.w + x;
   if (batch.imputed == nullptr) {
-    normalise_fill(pixel, codes, batch.rate_index, batch.keep, batch.fill[channel], count, scale,
+    normalise_fill(pixel, codes, row.rate_index, batch.keep, batch.fill[channel], count, scale,
                    bias, value);
   } else if (batch.imputed_dtype == RF_UINT8) {
     uint8_t buffer[kSegment];
     const uint8_t* imputed = channel_row(static_cast<const uint8_t*>(batch.imputed), batch,
                                          row.image, channel, row.y, x, count, buffer);
-    normalise_imputed(pixel, codes, batch.rate_index, batch.keep, imputed, count, scale, bias,
-                      value);
+    normalise_imputed(pixel, codes, row.rate_index, batch.keep, imputed, count, scale, bias, value);
   } else {
     rf::half_t buffer[kSegment];
     const rf::half_t* imputed = channel_row(static_cast<const rf::half_t*>(batch.imputed), batch,
                                             row.image, channel, row.y, x, count, buffer);
-    normalise_imputed(pixel, codes, batch.rate_index, batch.keep, imputed, count, scale, bias,
-                      value);
+    normalise_imputed(pixel, codes, row.rate_index, batch.keep, imputed, count, scale, bias, value);
   }
 }
 
@@ -236,8 +235,8 @@ bool make_rgb_row(const Batch& batch, const rf::RgbRows& rgb, const Row& row, fl
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
                                      int64_t h, int64_t w, const int64_t* given_index,
                                      const int64_t* ids, int64_t b, const uint8_t* codes,
-                                     int64_t code_channels, int rate_index, int keep,
-                                     const void* imputed, rf_dtype imputed_dtype,
+                                     int64_t code_channels, int rate_index, const int64_t* rates,
+                                     int keep, const void* imputed, rf_dtype imputed_dtype,
                                      const float* table, int64_t pad, int64_t out_h, int64_t out_w,
                                      int augment_crop, int augment_flip, uint64_t seed,
                                      uint64_t epoch, void* out, rf_dtype out_dtype,
@@ -256,24 +255,10 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
                       static_cast<long long>(index[i]));
     }
   }
-  const Batch batch = {images,
-                       codes,
-                       imputed,
-                       table,
-                       table + c,
-                       table + 2 * c,
-                       table + 3 * c,
-                       imputed_dtype,
-                       layout,
-                       out_layout,
-                       c,
-                       h,
-                       w,
-                       code_channels,
-                       out_h,
-                       out_w,
-                       rate_index,
-                       keep != 0};
+  const Batch batch = {
+      images,   codes,      imputed, table, table + c, table + 2 * c, table + 3 * c, imputed_dtype,
+      layout,   out_layout, c,       h,     w,         code_channels, out_h,         out_w,
+      keep != 0};
   const int64_t range_y = h + 2 * pad - out_h, range_x = w + 2 * pad - out_w;
   const int64_t grain = std::max<int64_t>(1, kTaskElements / (out_w * c));
   std::optional<rf::RgbRows> rgb;
@@ -283,20 +268,26 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {
       rf::parallel_for(b * out_h, grain, [&](int64_t begin, int64_t end, int) {
+        std::optional<rf::RgbRows> pixels = rgb;  // a copy: samples may have rates of their own
+        int rate = rate_index;
         rf::Placement place = {};
         int64_t sample = -1;
         for (int64_t r = begin; r < end; ++r) {
           if (r / out_h != sample) {
             sample = r / out_h;
+            if (rates != nullptr) {
+              rate = static_cast<int>(rates[sample]);
+              if (pixels) pixels->set_rate_index(rate);
+            }
             const int64_t id = ids != nullptr ? ids[sample] : index[sample];
             place = rf::place_crop(seed, epoch, id, range_y, range_x, pad, augment_crop != 0,
                                    augment_flip != 0);
           }
           const int64_t out_y = r % out_h;
-          const Row row = {index[sample], place.y + out_y, place.x, place.flip};
+          const Row row = {index[sample], place.y + out_y, place.x, place.flip, rate};
           T* const target = static_cast<T*>(out) + sample * c * out_h * out_w;
           if constexpr (std::is_same_v<T, float>) {
-            if (rgb && make_rgb_row(batch, *rgb, row, target + 3 * out_y * out_w)) continue;
+            if (pixels && make_rgb_row(batch, *pixels, row, target + 3 * out_y * out_w)) continue;
           }
           make_row(batch, row, out_y, target);
         }

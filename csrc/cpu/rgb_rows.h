@@ -30,6 +30,8 @@ class RgbRows {
     }
   }
 
+  void set_rate_index(int rate_index) { drop_ = rate_index; }
+
   // out[0 .. 3 count) from as many pixels; codes and imputed, pixels too, may be null. Mirrored
   // rows begin with the last pixel.
   void run(const uint8_t* pixels, const uint8_t* codes, const uint8_t* imputed, int64_t count,

@@ -24,6 +24,7 @@ struct Batch {
   const uint8_t* codes;   // [n, code_channels, h, w] or null
   const void* imputed;    // like images, or null
   const float* table;     // [4, c]
+  const int64_t* rates;   // [b] or null
   int64_t n, c, h, w, code_channels, out_h, out_w, pad;
   int64_t blocks_per_sample;
   uint64_t seed, epoch;
@@ -186,6 +187,7 @@ __global__ void gather_batch_kernel(Batch batch,
   const int64_t first = (blockIdx.x % batch.blocks_per_sample) * kBlockPixels;
   const int64_t image = batch.index[sample];
   const bool known = image >= 0 && image < batch.n;
+  const int64_t rate = batch.rates != nullptr ? batch.rates[sample] : batch.rate_index;
   if (threadIdx.x == 0) {
     const int64_t id = batch.ids != nullptr ? batch.ids[sample] : image;
     shared_place[0] = rf::place_crop(
@@ -215,8 +217,7 @@ __global__ void gather_batch_kernel(Batch batch,
         if (batch.codes != nullptr) {
           const int64_t code_plane =
               image * batch.code_channels + (batch.code_channels > 1 ? channel : 0);
-          removed =
-              (batch.codes[code_plane * plane + source] <= batch.rate_index) != (batch.keep != 0);
+          removed = (batch.codes[code_plane * plane + source] <= rate) != (batch.keep != 0);
         }
         if (removed && batch.imputed == nullptr) {
           value = fill[channel];
@@ -244,11 +245,12 @@ __global__ void gather_batch_kernel(Batch batch,
 extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
                                      int64_t h, int64_t w, const int64_t* index, const int64_t* ids,
                                      int64_t b, const uint8_t* codes, int64_t code_channels,
-                                     int rate_index, int keep, const void* imputed,
-                                     rf_dtype imputed_dtype, const float* table, int64_t pad,
-                                     int64_t out_h, int64_t out_w, int augment_crop,
-                                     int augment_flip, uint64_t seed, uint64_t epoch, void* out,
-                                     rf_dtype out_dtype, rf_layout out_layout, rf_stream stream) {
+                                     int rate_index, const int64_t* rates, int keep,
+                                     const void* imputed, rf_dtype imputed_dtype,
+                                     const float* table, int64_t pad, int64_t out_h, int64_t out_w,
+                                     int augment_crop, int augment_flip, uint64_t seed,
+                                     uint64_t epoch, void* out, rf_dtype out_dtype,
+                                     rf_layout out_layout, rf_stream stream) {
   rf_status status = rf::check_gather_batch(n, c, h, w, b, codes, code_channels, imputed,
                                             imputed_dtype, pad, out_h, out_w, out_dtype);
   if (status != RF_OK || b == 0) return status;
@@ -265,6 +267,7 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
                        codes,
                        imputed,
                        table,
+                       rates,
                        n,
                        c,
                        h,

@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(rf::kSelectThreads)
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
     const T* row = in + i * f;
     const int64_t sample = index ? index[i] : i;
-    const bool nan = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
-    if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
+    const unsigned wrong = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
+    if (nan_flags && threadIdx.x == 0) nan_flags[i] = static_cast<uint8_t>(wrong);
     rf::write_bytes(row, codes + i * f, static_cast<uint32_t>(f), [&](uint32_t k, T value) {
       return static_cast<uint8_t>(removal[0].code(params, rf::order_key(value), k, sample));
     });

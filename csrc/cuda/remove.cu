@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(rf::kSelectThreads, 4)
   for (int64_t i = blockIdx.x; i < layout.n; i += gridDim.x) {
     const A* row = in + i * f;
     const int64_t sample = index ? index[i] : i, offset = i * layout.features();
-    const bool nan = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
-    if (nan_flags && threadIdx.x == 0) nan_flags[i] = nan;
+    const unsigned wrong = removal[0].find_bounds(row, f, params, sample, nan_flags != nullptr);
+    if (nan_flags && threadIdx.x == 0) nan_flags[i] = static_cast<uint8_t>(wrong);
     const rf::KeyBound<A> bound = removal[0].bounds[0];
     rf::fill_image(shared[0], layout, spec, i, sample, x + offset, out + offset, threadIdx.x,
                    rf::kSelectThreads, [&](int64_t k) {

@@ -18,7 +18,7 @@
 // Contents
 //   the library itself
 //   filters      rf_gaussian_filter, rf_maximum_filter, rf_sobel
-//   measures     rf_total_variation
+//   measures     rf_total_variation, rf_code_sums, rf_distance_transform, rf_mask_geometry
 //   selection    rf_percentile, rf_removal_mask, rf_rank_codes, rf_removed_fraction
 //   removal      rf_fill, rf_remove, rf_impute_linear
 //   data         rf_gather_batch
@@ -129,6 +129,30 @@ rf_status rf_total_variation(const void* in, double* out, rf_dtype dtype, int64_
                              rf_stream stream);
 int64_t rf_total_variation_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h, int64_t w);
 
+// The sum of the values of each code; codes >= count are left out. Sums are of integers (fixed
+// point, common/code_sums.h): the same bits in any order.
+//   in     [n, f]      any dtype
+//   codes  [n, f]
+//   out    [n, count]  NaN for a row with NaN or infinity
+rf_status rf_code_sums(const void* in, const uint8_t* codes, double* out, rf_dtype dtype, int64_t n,
+                       int64_t f, int64_t count, rf_stream stream);
+
+// The Euclidean distance of each nonzero pixel to the nearest zero one, 0 at zero pixels; exact.
+//   mask   [n, h, w]  h, w <= 32767
+//   out    [n, h, w]  int32, squared, INT32_MAX in images without a zero pixel; if `root` float32
+//                     distances and infinity
+rf_status rf_distance_transform(const uint8_t* mask, void* out, int64_t n, int64_t h, int64_t w,
+                                int root, void* workspace, rf_stream stream);
+int64_t rf_distance_transform_workspace_bytes(int64_t n, int64_t h, int64_t w);
+
+// The shape of masks.
+//   mask   [n, h, w]  nonzero = removed
+//   out    [n, 5]     removed pixels; those without a removed neighbour among four; among eight;
+//                     pairs of 4-neighbours of which one is removed; removed pixels at the border
+rf_status rf_mask_geometry(const uint8_t* mask, int64_t* out, int64_t n, int64_t h, int64_t w,
+                           void* workspace, rf_stream stream);
+int64_t rf_mask_geometry_workspace_bytes(int64_t n, int64_t h, int64_t w);
+
 // ==== selection: which pixels go
 //
 // Rows are samples: n of them with f features each (pixels, or channels * pixels), f < 2^32.
@@ -145,7 +169,11 @@ typedef enum rf_rule {
   RF_EXACT = 0,       // floor(drop * f) features by rank, ties by a hash of seed, id and feature
   RF_PERCENTILE = 1,  // value >= its percentile
   RF_STRICT = 2,      // value > its percentile
+  RF_VALUE = 3,       // value > (1 - drop) * maximum (least relevant first: < drop * maximum)
 } rf_rule;
+
+// What nan_flags says of a row; the last two under RF_VALUE, which takes finite values >= 0.
+enum { RF_ROW_NAN = 1, RF_ROW_NEGATIVE = 2, RF_ROW_INFINITE = 4 };
 
 typedef enum rf_order {
   RF_MORF = 0,  // most relevant first
@@ -269,6 +297,7 @@ int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, i
 //   codes    [n, code_channels, h, w], code_channels 1 or c, planes in either layout. A pixel is
 //            removed where codes <= rate_index, with keep != 0 where codes > rate_index.
 //            null: nothing is removed
+//   rates    [b]  the rate index of each sample of the batch; null: rate_index for all
 //   imputed  as images, uint8 or float16 in units of 0..255: what replaces removed pixels.
 //            null: the fill of the table does
 //   table    [4, c]: scale, bias, fill, pad. out = pixel * scale + bias, rounded twice in float32;
@@ -278,11 +307,12 @@ int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, int64_t c, i
 // epoch and id (common/augment.h). Otherwise the crop is in the middle and nothing is mirrored.
 rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, int64_t c, int64_t h,
                           int64_t w, const int64_t* index, const int64_t* ids, int64_t b,
-                          const uint8_t* codes, int64_t code_channels, int rate_index, int keep,
-                          const void* imputed, rf_dtype imputed_dtype, const float* table,
-                          int64_t pad, int64_t out_h, int64_t out_w, int augment_crop,
-                          int augment_flip, uint64_t seed, uint64_t epoch, void* out,
-                          rf_dtype out_dtype, rf_layout out_layout, rf_stream stream);
+                          const uint8_t* codes, int64_t code_channels, int rate_index,
+                          const int64_t* rates, int keep, const void* imputed,
+                          rf_dtype imputed_dtype, const float* table, int64_t pad, int64_t out_h,
+                          int64_t out_w, int augment_crop, int augment_flip, uint64_t seed,
+                          uint64_t epoch, void* out, rf_dtype out_dtype, rf_layout out_layout,
+                          rf_stream stream);
 
 // ==== randomness: Philox 4x32-10 keyed by seed and sample id (common/philox.h)
 //

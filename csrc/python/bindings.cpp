@@ -62,6 +62,11 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(philox_normal);
   RF_DEF(impute_linear);
   RF_DEF(impute_linear_workspace_bytes);
+  RF_DEF(code_sums);
+  RF_DEF(distance_transform);
+  RF_DEF(distance_transform_workspace_bytes);
+  RF_DEF(mask_geometry);
+  RF_DEF(mask_geometry_workspace_bytes);
   RF_DEF(percentile);
   RF_DEF(percentile_workspace_bytes);
   RF_DEF(removal_mask);

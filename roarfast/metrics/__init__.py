@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from roarfast.metrics.results import Comparison, Curve, Result, Scores, compare
     from roarfast.metrics.sanity import Randomization, parameter_randomization
     from roarfast.metrics.scores.reference_flipping import dice, expected_dice, reference_map
-    from roarfast.metrics.scores.soundness import Convention, Soundness, soundness_of
+    from roarfast.metrics.scores.soundness import Convention, Soundness, soundness_along, soundness_of
 
 _HOMES = {
     "baselines": ("baseline_map", "spearman"),
@@ -46,7 +46,7 @@ _HOMES = {
     "results": ("Comparison", "Curve", "Result", "Scores", "compare"),
     "sanity": ("Randomization", "parameter_randomization"),
     "scores.reference_flipping": ("dice", "expected_dice", "reference_map"),
-    "scores.soundness": ("Convention", "Soundness", "soundness_of"),
+    "scores.soundness": ("Convention", "Soundness", "soundness_along", "soundness_of"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -95,6 +95,7 @@ __all__ = [
     "respond",
     "score_names",
     "separation",
+    "soundness_along",
     "soundness_of",
     "spearman",
 ]

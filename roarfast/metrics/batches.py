@@ -120,11 +120,7 @@ class Perturber:
             "mean": self.inputs.mean, "std": self.inputs.std, "layout": "NHWC", "out_layout": "NHWC", "dtype": dtype,
         }  # fmt: skip
         if codes is not None and rate is not None:
-            rows = (codes[local] > rate[:, None, None]).to(torch.uint8)
-            pixels = pixels[local]
-            imputed = None if imputed is None else imputed[local]
-            local = torch.arange(len(local), device=local.device)
-            options |= {"codes": rows, "rate_index": 0, "keep": self.how.keep, "fill": fill, "imputed": imputed}
+            options |= {"codes": codes, "rate_index": rate, "keep": self.how.keep, "fill": fill, "imputed": imputed}
         return rf.gather_batch(pixels, local, **options).to(self.dtype)
 
     # Floating point

@@ -42,30 +42,31 @@ def hausdorff(p: Any, q: Any, *, between: str = "points") -> float:
 
 
 def _to_segments(points: Floats, curve: Floats) -> Floats:
-    """Distance of each point to a polyline."""
+    """Distance of each point to each segment of a polyline, `[points, segments]`."""
     if len(curve) == 1:
-        return np.asarray(np.linalg.norm(points - curve[0], axis=1))
+        return np.asarray(np.linalg.norm(points - curve[0], axis=1))[:, None]
     start, along = curve[:-1], np.diff(curve, axis=0)
     length = np.maximum((along * along).sum(1), np.finfo(np.float64).tiny)
     t = np.clip(((points[:, None] - start) * along).sum(-1) / length, 0, 1)
-    return np.asarray(np.linalg.norm(points[:, None] - start - t[..., None] * along, axis=-1).min(1))
+    return np.asarray(np.linalg.norm(points[:, None] - start - t[..., None] * along, axis=-1))
 
 
 def _farthest(p: Floats, q: Floats) -> float:
-    """The largest distance of a point of the polyline p to the polyline q, by halving segments that may hold it."""
+    """The largest distance of a point of the polyline p to the polyline q.
+
+    Pieces of p are halved while they may hold a farther point than the best so far. They cannot if one segment of q is
+    near to both ends: the distance to a segment is convex along a line, so its maximum is at an end.
+    """
     ends = _to_segments(p, q)
-    best = float(ends.max())
-    if len(p) == 1:
-        return best
+    best = float(ends.min(1).max())
     stack = [(p[i], p[i + 1], ends[i], ends[i + 1]) for i in range(len(p) - 1)]
     while stack:
         a, b, da, db = stack.pop()
-        length = float(np.linalg.norm(b - a))
-        if (da + db + length) / 2 <= best + 1e-9:  # the distance changes by at most one per unit of length
+        if np.maximum(da, db).min() <= best + 1e-9:
             continue
         middle = (a + b) / 2
-        dm = float(_to_segments(middle[None], q)[0])
-        best = max(best, dm)
+        dm = _to_segments(middle[None], q)[0]
+        best = max(best, float(dm.min()))
         stack += [(a, middle, da, dm), (middle, b, dm, db)]
     return best
 

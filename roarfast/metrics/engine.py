@@ -136,19 +136,7 @@ def make_codes(
     """Rank codes uint8 `[N, H, W]` of maps `[N, H, W]`, `[N, T]` or `[N, F]`, on the host."""
     a = maps if isinstance(maps, Tensor) else torch.from_numpy(np.ascontiguousarray(maps))
     a = map_tensor(inputs, a)
-    if how.rule == "value":
-        return value_codes(a, rates, how.order)
     return rf.rank_codes(a, rates, rule=how.rule, order=how.order, seed=seed, index=index)
-
-
-def value_codes(a: Tensor, rates: Sequence[float], order: str) -> Tensor:
-    """Rank codes by thresholds of each map's maximum."""
-    top = a.flatten(1).amax(1) if a.numel() else a.flatten(1).sum(1)
-    codes = torch.zeros(a.shape, dtype=torch.uint8)
-    for rate in rates:
-        limit = (top * ((1 - rate) if order == "morf" else rate)).reshape(-1, 1, 1)
-        codes += ~(a > limit) if order == "morf" else ~(a < limit)
-    return codes
 
 
 def map_tensor(inputs: Inputs, a: Tensor, name: str = "maps") -> Tensor:
@@ -307,12 +295,5 @@ def _assemble(
 
 def removed_fractions(codes: Tensor, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """float64 `[count, N]`: the fraction of each map that codes remove at each rate."""
-    n, f = len(codes), int(np.prod(codes.shape[1:]))
-    result = np.zeros((count, n))
-    step = max(1, (1 << 22) // max(f, 1))
-    for start in range(0, n, step):
-        part = codes[start : start + step].reshape(-1, f).to(torch.int64)
-        offset = 256 * torch.arange(len(part))[:, None]
-        histogram = torch.bincount((part + offset).reshape(-1), minlength=256 * len(part)).reshape(-1, 256)
-        result[:, start : start + step] = (histogram.cumsum(1)[:, :count].double() / max(f, 1)).T.numpy()
-    return result
+    sums = rf.code_sums(torch.ones_like(codes), codes, count)
+    return np.asarray((sums.cumsum(1) / max(codes[0].numel() if len(codes) else 1, 1)).T.numpy())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import roarfast as rf
-from roarfast.metrics.engine import make_codes, respond, value_codes
+from roarfast.metrics.engine import make_codes, respond
 from roarfast.metrics.inputs import Inputs
 from roarfast.metrics.maps import segment_means
 from roarfast.metrics.model import Model
@@ -61,12 +61,9 @@ class Problem:
         for size in np.unique(sizes):  # rows of one length are ranked together
             rows = np.flatnonzero(sizes == size)
             table = torch.stack([means[i] for i in rows])
-            if how.rule == "value":
-                chosen = value_codes(table[:, None], drops, how.order)[:, 0]
-            else:
-                chosen = rf.rank_codes(
-                    table, drops, rule=how.rule, order=how.order, seed=self.seed, index=self.ids[rows], ndim=1
-                )
+            chosen = rf.rank_codes(
+                table, drops, rule=how.rule, order=how.order, seed=self.seed, index=self.ids[rows], ndim=1
+            )
             for i, row in zip(rows, chosen):
                 result[i] = row[self.segments[i]]
         return result

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from roarfast._objects import load_object
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.resampling import Statistic, weighted_mean
 from roarfast.metrics.responses import Responses
@@ -188,13 +189,12 @@ def _options(score: str, text: str | None) -> dict[str, Any]:
 
 
 def _imported(name: str) -> Score:
-    module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"score {name!r}: {error}") from error
+        found = load_object(name)
+    except ValueError as error:
+        raise ValueError(f"score {error}") from error
     if isinstance(found, Score):
         return found
     if not callable(found):
-        raise ValueError(f"score {name!r}: {attribute} is neither a Score nor a function")
+        raise ValueError(f"score {name!r} is neither a Score nor a function")
     return Score(name, found)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from roarfast.metrics.code_mass import code_mass
+import roarfast as rf
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.problem import Problem
 
@@ -33,7 +33,7 @@ def subset_effects(
     for draw in range(draws):
         codes = problem.codes(problem.random_maps(draw), sizes, how)
         responses = problem.respond(None, sizes, how, codes=codes, scored=scored)
-        attribution.append(code_mass(maps, codes, len(sizes) + 1)[:, :-1].cumsum(1).T)
+        attribution.append(rf.code_sums(maps, codes, len(sizes) + 1).numpy()[:, :-1].cumsum(1).T)
         effect.append(responses.ends(indicator)[0] - responses.values(indicator))
     return np.stack(attribution), np.stack(effect)
 

@@ -5,10 +5,13 @@ import sys
 from roarfast.ops._op import register_torch
 from roarfast.ops.aggregate_channels import aggregate_channels
 from roarfast.ops.block_random import block_random
+from roarfast.ops.code_sums import code_sums
+from roarfast.ops.distance_transform import distance_transform
 from roarfast.ops.fill import blur_fill, fill, noise_fill
 from roarfast.ops.gather_batch import gather_batch
 from roarfast.ops.gaussian_filter import gaussian_filter
 from roarfast.ops.impute_linear import ImputeInfo, impute_linear
+from roarfast.ops.mask_geometry import mask_geometry
 from roarfast.ops.maximum_filter import maximum_filter
 from roarfast.ops.percentile import percentile
 from roarfast.ops.philox_normal import philox_normal
@@ -25,10 +28,13 @@ __all__ = [
     "aggregate_channels",
     "block_random",
     "blur_fill",
+    "code_sums",
+    "distance_transform",
     "fill",
     "gather_batch",
     "gaussian_filter",
     "impute_linear",
+    "mask_geometry",
     "maximum_filter",
     "noise_fill",
     "percentile",

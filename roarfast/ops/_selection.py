@@ -14,7 +14,7 @@ from roarfast.ops._arrays import DTYPE_CODES, Arrays
 from roarfast.ops._op import is_tensor
 
 # The values of rf_rule and rf_order in csrc/include/roarfast.h.
-RULES = {"exact": 0, "percentile": 1, "strict": 2}
+RULES = {"exact": 0, "percentile": 1, "strict": 2, "value": 3}
 ORDERS = {"morf": 0, "lerf": 1}
 NAN_POLICIES = ("raise", "ignore")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -133,21 +133,34 @@ def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
     return xp.empty([n], "uint8", like) if policy else None
 
 
+# What kernels say of a row: the values of RF_ROW_NAN and so on in csrc/include/roarfast.h.
+_NAN, _NEGATIVE, _INFINITE = 1, 2, 4
+
+
 def raise_on_nan(flags: Any) -> None:
     """The error for rows with NaN. On CUDA this waits for the kernel; `nan="ignore"` does not."""
-    if flags is None or not (bool(flags.any()) if is_tensor(flags) else flags.tobytes().count(1)):
+    if flags is None or not (bool(flags.any()) if is_tensor(flags) else flags.tobytes().strip(b"\0")):
         return
     host = flags.cpu().numpy() if is_tensor(flags) else flags
-    bad = np.flatnonzero(host)
+    bad = np.flatnonzero(host & _NAN)
+    for bit, what in ((_NEGATIVE, "negative values: take abs or the positive part first"), (_INFINITE, "infinity")):
+        wrong = np.flatnonzero(host & bit)
+        if len(wrong) and not len(bad):
+            raise ValueError(
+                f"a must hold finite values >= 0 for rule='value', got {len(wrong)} of {len(host)} samples "
+                f"(first: sample {wrong[0]}) with {what}"
+            )
     raise ValueError(
         f"a must not hold NaN, got some in {len(bad)} of {len(host)} samples (first: sample {bad[0]}); "
         'nan="ignore" ranks NaN as +inf'
     )
 
 
-def check_nan_policy(nan: Any) -> bool:
+def check_nan_policy(nan: Any, rule: str = "exact") -> bool:
     """Whether NaN raises."""
     check.one_of("nan", nan, NAN_POLICIES)
+    if nan == "ignore" and rule == "value":
+        raise ValueError("nan must be 'raise' for rule='value', got 'ignore': NaN counts as +inf, which is no maximum")
     return bool(nan == "raise")
 
 
@@ -169,7 +182,7 @@ def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: in
     check.one_of("rule", rule, RULES)
     check.one_of("order", order, ORDERS)
     ids = sample_index(index, samples(a.shape, ndim)[0], a)
-    return Ranking(ids, ndim, rule, order, seed_value(seed), check_nan_policy(nan))
+    return Ranking(ids, ndim, rule, order, seed_value(seed), check_nan_policy(nan, rule))
 
 
 def run_ranking(

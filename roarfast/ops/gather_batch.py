@@ -25,7 +25,7 @@ def gather_batch(
     images: ArrayT,
     index: ArrayT | Sequence[int],
     codes: ArrayT | None = None,
-    rate_index: int | None = None,
+    rate_index: int | ArrayT | Sequence[int] | None = None,
     fill: PerChannel | None = None,
     *,
     keep: bool = False,
@@ -58,7 +58,8 @@ def gather_batch(
             (that would wait for the device): a sample out of range becomes NaN, unless `check_index`.
         codes: rank codes, uint8 `[N, H, W]`, or `[N, C, H, W]` to remove channels separately (planes, whatever the
             layout). A pixel is removed where `codes <= rate_index`.
-        rate_index: position of the drop rate in the list the codes were made for; -1 removes nothing.
+        rate_index: position of the drop rate in the list the codes were made for; -1 removes nothing. Integers `[B]`:
+            one for each sample of the batch, so that one batch holds an image at several rates.
         fill: what replaces removed pixels, per channel, in units of 0..255. Default: `255 * mean`.
         keep: KAR: remove where `codes > rate_index` instead.
         imputed: uint8 or float16 in units of 0..255, shaped like `images`: replaces removed pixels in place of `fill`.
@@ -101,14 +102,14 @@ def gather_batch(
         ids = _index("ids", ids, images)
         if len(ids) != len(index):
             raise ValueError(f"ids must have as many entries as index ({len(index)}), got {len(ids)}")
-    rate_index = _check_codes(codes, rate_index, (n, channels, h, w))
+    rate, rates = _check_codes(codes, rate_index, (n, channels, h, w), images, len(index))
     if imputed is not None:
         check.array("imputed", imputed, ("uint8", "float16"))
         if codes is None:
             raise ValueError("imputed needs codes: without them no pixel is removed")
         if tuple(imputed.shape) != tuple(images.shape):
             raise ValueError(f"imputed must be shaped like images {tuple(images.shape)}, got {tuple(imputed.shape)}")
-    check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids)
+    check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids, rate_index=rates)
     out_h, out_w = (h, w) if crop is None else (check.integer("crop", s, low=1) for s in check.per_axis("crop", crop))
     pad = check.integer("pad", pad, 0, MAX_PAD)
     if out_h > h + 2 * pad or out_w > w + 2 * pad:
@@ -126,7 +127,7 @@ def gather_batch(
         if len(out.shape) != 4:
             raise ValueError(f"out must have shape {(len(index), channels, out_h, out_w)}, got {tuple(out.shape)}")
     return _op(
-        images, index, numbers, ids, codes, imputed, layout, rate_index, check.flag("keep", keep), pad, out_h,
+        images, index, numbers, ids, codes, imputed, rates, layout, rate, check.flag("keep", keep), pad, out_h,
         out_w, check.flag("random_crop", random_crop), check.flag("flip", flip),
         check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
         out=out,
@@ -172,18 +173,33 @@ def _check_range(index: Any, n: int) -> None:
         raise ValueError(f"index must be in [0, {n}), got values from {low} to {high}")
 
 
-def _check_codes(codes: Any, rate_index: int | None, nchw: tuple[int, int, int, int]) -> int:
+def _check_codes(
+    codes: Any, rate_index: Any, nchw: tuple[int, int, int, int], images: Any, batch: int
+) -> tuple[int, Any]:
+    """The rate index of all samples, and those of each if they differ."""
     n, c, h, w = nchw
     if codes is None:
         if rate_index is not None:
             raise ValueError("rate_index needs codes: without them no pixel is removed")
-        return -1
+        return -1, None
     check.array("codes", codes, ("uint8",))
     if tuple(codes.shape) not in ((n, h, w), (n, c, h, w)):
         raise ValueError(f"codes must be {(n, h, w)} or {(n, c, h, w)} like images, got shape {tuple(codes.shape)}")
     if rate_index is None:
         raise ValueError("codes needs rate_index, the position of the drop rate in the list the codes were made for")
-    return check.integer("rate_index", rate_index, -1, 255)
+    if isinstance(rate_index, (Sequence, np.ndarray)) or (is_tensor(rate_index) and len(rate_index.shape)):
+        rates = _index("rate_index", rate_index, images)
+        if len(rates) != batch:
+            raise ValueError(
+                f"rate_index must be one integer, or one per sample of the batch ({batch}), got {len(rates)}"
+            )
+        on_host = not is_tensor(rates) or rates.device.type == "cpu"
+        if on_host and batch and not (int(rates.min()) >= -1 and int(rates.max()) <= 255):
+            raise ValueError(
+                f"rate_index must be in [-1, 255], got values from {int(rates.min())} to {int(rates.max())}"
+            )
+        return -1, rates
+    return check.integer("rate_index", rate_index, -1, 255), None
 
 
 def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
@@ -233,15 +249,16 @@ def _table(numbers: tuple[float, ...], device: Any) -> Any:
 
 
 def _run(
-    xp: Arrays, images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, layout: str, rate_index: int,
+    xp: Arrays, images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, rate_index: int,
     keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
     out_layout: str, out: Any = None,
 ) -> Any:  # fmt: skip
-    for name, a in (("index", index), ("ids", ids)):
+    for name, a in (("index", index), ("ids", ids), ("rate_index", rates)):
         check.operand(xp, name, a, ("int64", "int32"), tuple(index.shape))
     table = _table(tuple(numbers), images.device if is_tensor(images) else None)
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
+    rates = None if rates is None else xp.contiguous(rates, "int64")
     codes = None if codes is None else xp.contiguous(codes)
     imputed = None if imputed is None else xp.contiguous(imputed)
     if len(images.shape) != 4 or len(index.shape) != 1:
@@ -261,7 +278,7 @@ def _run(
     shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
     result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed)
     xp.call(
-        images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, keep,
+        images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, rates, keep,
         imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],
         LAYOUT_CODES[out_layout],
     )  # fmt: skip
@@ -275,7 +292,9 @@ def _permute(a: Any, *order: int) -> Any:
     return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)
 
 
-def _fake(images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, layout: str, *rest: Any) -> Any:
+def _fake(
+    images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, *rest: Any
+) -> Any:  # fmt: skip
     import torch
 
     out_h, out_w, dtype, out_layout = rest[3], rest[4], rest[9], rest[10]
@@ -287,7 +306,7 @@ def _fake(images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: 
 
 _op = define_op(
     "gather_batch",
-    "(Tensor images, Tensor index, float[] numbers, Tensor? ids, Tensor? codes, Tensor? imputed, str layout, int rate_index, "
+    "(Tensor images, Tensor index, float[] numbers, Tensor? ids, Tensor? codes, Tensor? imputed, Tensor? rates, str layout, int rate_index, "
     "bool keep, int pad, int out_h, int out_w, bool random_crop, bool flip, int seed, int epoch, str dtype, str out_layout) "
     "-> Tensor",
     _run,

@@ -32,8 +32,10 @@ def removal_mask(
         drop: Drop rate t, a fraction in [0, 1].
         rule: `"exact"`: the floor(t * H * W) top pixels by rank, ties broken by a hash of (seed, sample id, pixel).
             `"percentile"`: `a >= np.percentile(a, 100 * (1 - t))`, `"strict"`: `a > ...`, bit for bit; with ties these
-            remove more or less than t.
-        order: `"morf"` removes the most relevant first, `"lerf"` the least relevant (`a <= np.percentile(a, 100 * t)`).
+            remove more or less than t. `"value"`: `a > (1 - t) * a.max()`, maps finite and >= 0; t is then a fraction of
+            the maximum, not of the pixels.
+        order: `"morf"` removes the most relevant first, `"lerf"` the least relevant (`a <= np.percentile(a, 100 * t)`,
+            `a < t * a.max()`).
         keep: KAR: keep what would have been removed and remove the rest.
         seed: Seeds the tie-breaking, >= 0.
         index: The sample ids, one integer per map; by default 0, 1, 2, … A sample with the same id and seed has its

@@ -71,7 +71,7 @@ def remove(
         return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
     ready = _fills.prepare("fill", fill, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
-    raises = selection.check_nan_policy(nan)
+    raises = selection.check_nan_policy(nan, rule)
     return _op(  # type: ignore[no-any-return]
         x, a, ready.constants, ready.values, ready.other, index, drop, rule, order, check.flag("keep", keep), selection.seed_value(seed), raises,
         ready.kind, layout, ready.noise_mean, ready.noise_std, out=out,

@@ -34,6 +34,10 @@ def removal_mask(
 
 
 def _row(row: np.ndarray[Any, Any], drop: float, rule: str, order: str, seed: int, sample: int) -> Any:
+    if rule == "value":
+        dtype = np.float64 if row.dtype == np.float64 else np.float32
+        limit = dtype(row.max()) * dtype(1 - drop if order == "morf" else drop)
+        return row.astype(dtype) > limit if order == "morf" else row.astype(dtype) < limit
     if rule != "exact":
         with np.errstate(invalid="ignore", over="ignore"):
             threshold = np.percentile(row, 100 * (1 - drop) if order == "morf" else 100 * drop)

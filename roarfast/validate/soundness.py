@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import roarfast as rf
 from roarfast.metrics.scores.soundness import CONVENTIONS, Convention, find_flags, soundness_of
 from roarfast.metrics.worlds import Floats, GaussianVotes, voting_maps
 from roarfast.validate.check import Outcome, check, exactly, show
@@ -113,7 +114,6 @@ def engine() -> Outcome:
     """The whole path a user's model takes: codes, removal, model, mass, flags."""
     import torch
 
-    from roarfast.metrics.code_mass import code_mass
     from roarfast.metrics.engine import make_codes, respond
     from roarfast.metrics.inputs import read_inputs
     from roarfast.metrics.perturbation import Perturbation
@@ -126,7 +126,7 @@ def engine() -> Outcome:
     inputs, how = read_inputs(x), Perturbation(order="lerf", fill=0.0)
     codes = make_codes(inputs, a, rates, how)
     responses = respond(world.model(), inputs, codes=codes, drops=rates, labels=y, perturbation=how, progress=False)
-    found = soundness_of(responses, code_mass(a, codes, len(rates) + 1)).at(LEVELS[:3])
+    found = soundness_of(responses, rf.code_sums(a, codes, len(rates) + 1).numpy()).at(LEVELS[:3])
     wanted = [world.soundness(voting_maps(world, "first"), level) for level in LEVELS[:3]]
     values = {f"first {v}": round(float(q), 4) for v, q in zip(LEVELS, found)}
     good = bool(np.abs(found - wanted).max() <= 0.02)

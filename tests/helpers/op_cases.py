@@ -96,6 +96,28 @@ def _rank_codes() -> Iterator[Any]:
         for drops in (DROPS, MANY_DROPS):
             yield from _selections(lambda a, r=rule, d=drops: rf.rank_codes(a, d, r, seed=5))
 
+    for drops in (DROPS, MANY_DROPS):
+        yield from _selections(lambda a, d=drops: rf.rank_codes(np.abs(a) if a.dtype.kind == "f" else a, d, "value"))
+
+
+def _code_sums() -> Iterator[Any]:
+    for drops in (DROPS, MANY_DROPS):
+        yield from _selections(lambda a, d=drops: rf.code_sums(a, rf.rank_codes(a, d), len(d) + 1))
+
+
+def _distance_transform() -> Iterator[Any]:
+    for size in (*SIZES, (224, 224)):
+        for drop in (0.3, 0.9, 0.999):
+            for mask in _masks(*size, drop):
+                yield rf.distance_transform(mask)
+                yield rf.distance_transform(mask, squared=True)
+
+
+def _mask_geometry() -> Iterator[Any]:
+    for size in (*SIZES, (300, 5)):
+        for mask in _masks(*size, 0.4):
+            yield rf.mask_geometry(mask)
+
 
 def _removed_fraction() -> Iterator[Any]:
     for size in SIZES:
@@ -145,6 +167,8 @@ def _gather_batch() -> Iterator[Any]:
                 )
                 pixels = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
                 yield rf.gather_batch(pixels, index, codes, 1, 0.5, layout="NHWC", flip=True, **settings)
+                rates = np.array([0, 4, -1, 2, 5])
+                yield rf.gather_batch(pixels, index, codes, rates, 0.5, layout="NHWC", out_layout="NHWC", **settings)
 
 
 def _pixel_random() -> Iterator[Any]:
@@ -173,10 +197,13 @@ def _noise_fill() -> Iterator[Any]:
 CASES: dict[str, Callable[[], Iterator[Any]]] = {
     "block_random": _block_random,
     "blur_fill": _blur_fill,
+    "code_sums": _code_sums,
+    "distance_transform": _distance_transform,
     "fill": _fill,
     "gather_batch": _gather_batch,
     "gaussian_filter": _gaussian_filter,
     "impute_linear": _impute_linear,
+    "mask_geometry": _mask_geometry,
     "maximum_filter": _maximum_filter,
     "noise_fill": _noise_fill,
     "percentile": _percentile,

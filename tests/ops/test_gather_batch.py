@@ -254,13 +254,39 @@ def test_out_and_non_contiguous_inputs(rng):
         np.testing.assert_array_equal(target.numpy(), expected)
 
 
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"keep": True, "fill": 9.0}, {"imputed": True}, AUGMENT], ids=str)
+def test_a_rate_for_each_row(backend: Backend, rng, layout, channels, options):
+    """Bit for bit the rows of one call per rate."""
+    images, codes = dataset(rng, c=channels, layout=layout)
+    if options.get("imputed"):
+        options = {"imputed": rng.integers(0, 256, images.shape, dtype=np.uint8)}
+    index, rates = np.array([3, 3, 0, 6, 3, 1]), np.array([-1, 2, 5, 0, 4, 255])
+    kwargs = {"layout": layout, "out_layout": layout, "mean": 0.4, "std": 0.2, "seed": 3, **options}
+    together = backend(rf.gather_batch, images, index, codes, rates, **kwargs)
+    for row, rate in enumerate(rates):
+        alone = backend(rf.gather_batch, images, index, codes, int(rate), **kwargs)
+        np.testing.assert_array_equal(together[row], alone[row])
+
+
+def test_bad_rates_of_rows():
+    codes = np.zeros((4, 8, 8), np.uint8)
+    with pytest.raises(
+        ValueError, match=r"rate_index must be one integer, or one per sample of the batch \(2\), got 3"
+    ):
+        rf.gather_batch(IMAGES, [0, 1], codes, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"rate_index must be in \[-1, 255\], got values from 1 to 256"):
+        rf.gather_batch(IMAGES, [0, 1], codes, [1, 256])
+
+
 def test_torch_op_is_well_behaved(rng):
     from torch.library import opcheck
 
     images, codes = (torch.from_numpy(a) for a in dataset(rng, n=3))
     numbers = [1.0] * 12  # mean, std, fill, padding of three channels
     for memory in ("NCHW", "NHWC"):
-        args = (images, torch.tensor([0, 2]), numbers, None, codes, None, "NCHW", 1, False, 1, 8, 8, True, True, 1, 2,
+        args = (images, torch.tensor([0, 2]), numbers, None, codes, None, None, "NCHW", 1, False, 1, 8, 8, True, True, 1, 2,
                 "float32", memory)  # fmt: skip
         opcheck(torch.ops.roarfast.gather_batch.default, args)
 

@@ -367,7 +367,10 @@ def direct(torch: Any) -> dict[str, tuple[Any, list[Any]]]:
             ops.remove,
             [x, a, None, values, None, ids, 0.3, "exact", "morf", False, 0, True, "values", "NCHW", 0.0, 1.0],
         ),
-        "gather_batch": (ops.gather_batch, [images, ids, [0.5] * 12, ids.clone(), codes, images.clone(), *batch]),
+        "gather_batch": (
+            ops.gather_batch,
+            [images, ids, [0.5] * 12, ids.clone(), codes, images.clone(), ids.clone(), *batch],
+        ),
         "impute_linear": (
             ops.impute_linear,
             [x, mask, ids, 0.01, "gaussian", 0, 1e-5, 100, [1.0, 2.0, 1.0, 2.0], 0.0, "NCHW", "float32", True],
@@ -376,6 +379,9 @@ def direct(torch: Any) -> dict[str, tuple[Any, list[Any]]]:
         "rank_codes": (ops.rank_codes, [a, ids, [0.2, 0.4], 2, "exact", "morf", 0, True]),
         "percentile": (ops.percentile, [a, [20.0, 50.0], False, 2, True]),
         "removed_fraction": (ops.removed_fraction, [codes, 1, 2]),
+        "code_sums": (ops.code_sums, [a, codes, 3, 2]),
+        "distance_transform": (ops.distance_transform, [mask, True]),
+        "mask_geometry": (ops.mask_geometry, [mask]),
         "pixel_random": (ops.pixel_random, [ids, [4, 3, 3], 0, 2]),
         "block_random": (ops.block_random, [ids, [4, 3, 3], 0.5, 0]),
         "philox_normal": (ops.philox_normal, [ids, [3, 4], 0, 0, 8]),
@@ -403,6 +409,8 @@ def test_direct_calls_of_torch_ops_check_their_tensors(torch: Any) -> None:
                 "gather_batch",
                 "removed_fraction",
                 "philox_normal",
+                "distance_transform",
+                "mask_geometry",
             ):
                 wrong["of another dtype"] = tensor.to(other)
             if tensor.dim() == 2:

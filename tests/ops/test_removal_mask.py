@@ -199,7 +199,7 @@ def test_nan(backend) -> None:
         ({"drop": 30}, r"drop must be in \[0, 1\], got 30: rates are fractions, so 30 % is 0.3"),
         ({"drop": -0.1}, r"drop must be in \[0, 1\], got -0.1"),
         ({"drop": float("nan")}, r"drop must be in \[0, 1\], got nan"),
-        ({"drop": 0.5, "rule": "top"}, "rule must be one of 'exact', 'percentile' or 'strict', got 'top'"),
+        ({"drop": 0.5, "rule": "top"}, "rule must be one of 'exact', 'percentile', 'strict' or 'value', got 'top'"),
         ({"drop": 0.5, "order": "MoRF"}, "order must be one of 'morf' or 'lerf', got 'MoRF'"),
         ({"drop": 0.5, "index": [1, 2, 3]}, "index must have one id per sample, 1, got 3"),
         ({"drop": 0.5, "seed": -1}, "seed must be"),

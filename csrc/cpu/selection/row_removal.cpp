@@ -41,6 +41,7 @@ RemovalPlan::RemovalPlan(rf_dtype dtype, rf_rule rule, rf_order order, int64_t f
   dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int j = 0; j < count; ++j) {
+      rates[j] = drops[j];
       k[j] = exact_count(drops[j], f);
       percentile[j] = plan_percentile<T>(rule_percentile(drops[j], order), f, false);
     }
@@ -65,7 +66,7 @@ RowRemoval<V>::RowRemoval(void* scratch, int64_t f, int64_t rates)
 
 template <typename V>
 void RowRemoval<V>::load_row(rf_dtype dtype, const void* row) {
-  has_nan_ = false;
+  flags_ = 0;
   dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, V>) {
@@ -81,7 +82,7 @@ template <typename V>
 void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* out,
                            const Coding* coding) {
   if (selector_.select(values_, f_, ranks, count, out, coding)) return;
-  has_nan_ = true;
+  flags_ |= RF_ROW_NAN;
   for (int64_t i = 0; i < f_; ++i) {
     const V v = values_[i];
     converted_[i] = v != v ? kHighest<V> : v;
@@ -94,7 +95,29 @@ void RowRemoval<V>::select(const int64_t* ranks, int count, OrderStatistic<V>* o
 // in what they remove; see docs/selection.md.
 template <typename V>
 void RowRemoval<V>::find_bounds(const RemovalPlan& plan, uint8_t* codes) {
-  plan.rule == RF_EXACT ? bounds_of_counts(plan, codes) : bounds_of_percentiles(plan);
+  switch (plan.rule) {
+    case RF_EXACT:
+      return bounds_of_counts(plan, codes);
+    case RF_VALUE:
+      return bounds_of_values(plan);
+    default:
+      return bounds_of_percentiles(plan);
+  }
+}
+
+// One pass for the maximum; all bounds follow from it. Factors of ascending rates fall, so do their
+// products: the bounds are nested as they are.
+template <typename V>
+void RowRemoval<V>::bounds_of_values(const RemovalPlan& plan) {
+  const RowRange<V> range = row_range(values_, f_);
+  flags_ =
+      static_cast<uint8_t>((range.nan ? RF_ROW_NAN : 0) | (range.low < 0 ? RF_ROW_NEGATIVE : 0) |
+                           (range.high > std::numeric_limits<V>::max() ? RF_ROW_INFINITE : 0));
+  for (int j = 0; j < plan.count; ++j) {
+    const V threshold = value_threshold(range.high, plan.rates[j], plan.order);
+    edges_[j] = plan.order == RF_MORF ? step_up<V>(threshold) : step_down<V>(threshold);
+    bounds_[j] = {edges_[j], false, 0, 0, 0};
+  }
 }
 
 template <typename V>
@@ -229,8 +252,9 @@ void RowRemoval<V>::write_codes(const RemovalPlan& plan, uint64_t seed, int64_t 
                                 uint8_t* codes) {
   find_bounds(plan, codes);
   const bool morf = plan.order == RF_MORF;
-  const bool done = morf ? selector_.template count_edges<true>(f_, edges_, plan.count, codes)
-                         : selector_.template count_edges<false>(f_, edges_, plan.count, codes);
+  const bool done = plan.rule == RF_VALUE ? false
+                    : morf ? selector_.template count_edges<true>(f_, edges_, plan.count, codes)
+                           : selector_.template count_edges<false>(f_, edges_, plan.count, codes);
   if (!done) {
     const auto count = morf ? count_bounds<true, V> : count_bounds<false, V>;
     count(values_, f_, edges_, plan.count, codes);

@@ -30,6 +30,7 @@ struct RemovalPlan {
   rf_order order;
   int64_t f;
   int count;
+  double rates[RF_MAX_RATES];
   int64_t k[RF_MAX_RATES];                 // exact: how many features go
   int64_t ranks[RF_MAX_RATES];             // exact: of the bounds, ascending
   int rank_count = 0;                      // without rates at which no feature goes, or all
@@ -53,8 +54,8 @@ class RowRemoval {
   // Loads a row of any dtype that is compared as V.
   void load_row(rf_dtype dtype, const void* row);
 
-  // Whether the row had a NaN, known after any of the following.
-  bool has_nan() const { return has_nan_; }
+  // RF_ROW_NAN and so on, known after any of the following.
+  uint8_t flags() const { return flags_; }
 
   // out[r] for the ascending ranks[r]. From here on the row has +inf for NaN.
   void select(const int64_t* ranks, int count, OrderStatistic<V>* out,
@@ -70,6 +71,7 @@ class RowRemoval {
   void find_bounds(const RemovalPlan& plan, uint8_t* codes = nullptr);
   void bounds_of_counts(const RemovalPlan& plan, uint8_t* codes);
   void bounds_of_percentiles(const RemovalPlan& plan);
+  void bounds_of_values(const RemovalPlan& plan);
   V value_at(const RemovalPlan& plan, int64_t rank) const;
   int split_ties(const RemovalPlan& plan, int first, uint64_t seed, int64_t sample);
   template <typename Spare>
@@ -80,7 +82,7 @@ class RowRemoval {
   int64_t f_;
   RowSelector<V> selector_;
   const V* values_ = nullptr;
-  bool has_nan_ = false;
+  uint8_t flags_ = 0;
   V* converted_;
   uint32_t* hashes_;          // [f], rounded up to whole chunks
   uint32_t* tied_hashes_[3];  // [f + kCompressSlack]: those of ties only, and room to search them
@@ -131,7 +133,7 @@ struct SelectedRows {
       for (int64_t i = begin; i < end; ++i) {
         row.load_row(dtype, static_cast<const unsigned char*>(in) + i * row_bytes);
         body(row, i, mine);
-        if (nan_flags) nan_flags[i] = row.has_nan();
+        if (nan_flags) nan_flags[i] = row.flags();
       }
     });
   }

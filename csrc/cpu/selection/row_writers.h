@@ -5,11 +5,55 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "cpu/support/pack_bytes.h"
 
 namespace rf {
+
+// The lowest and the highest value of a row, and whether it has a NaN (which is neither).
+template <typename V>
+struct RowRange {
+  V low, high;
+  bool nan;
+};
+
+template <typename V>
+__attribute__((noinline)) RowRange<V> row_range(const V* x, int64_t f) {
+  constexpr int kLanes = 32 / sizeof(V), kVectors = 4, kStep = kLanes * kVectors;
+  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
+  using Lane = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
+  typedef Lane Mask __attribute__((vector_size(32)));
+  constexpr V kFar = std::numeric_limits<V>::infinity();
+  Vector low[kVectors], high[kVectors];
+  Mask nan[kVectors];
+  for (int k = 0; k < kVectors; ++k) {
+    low[k] = Vector{} + kFar;
+    high[k] = Vector{} - kFar;
+    nan[k] = Mask{};
+  }
+  int64_t i = 0;
+  for (; i + kStep <= f; i += kStep) {
+    for (int k = 0; k < kVectors; ++k) {
+      const Vector v = *reinterpret_cast<const Vector*>(x + i + k * kLanes);
+      low[k] = v < low[k] ? v : low[k];
+      high[k] = v > high[k] ? v : high[k];
+      nan[k] |= v != v;
+    }
+  }
+  RowRange<V> range{kFar, -kFar, false};
+  const auto add = [&](V lowest, V highest, bool is_nan) {
+    range.low = lowest < range.low ? lowest : range.low;
+    range.high = highest > range.high ? highest : range.high;
+    range.nan |= is_nan;
+  };
+  for (int k = 0; k < kVectors; ++k) {
+    for (int l = 0; l < kLanes; ++l) add(low[k][l], high[k][l], nan[k][l] != 0);
+  }
+  for (; i < f; ++i) add(x[i], x[i], x[i] != x[i]);
+  return range;
+}
 
 template <bool morf, typename V>
 __attribute__((noinline)) void compare_row(const V* x, int64_t f, V edge, uint8_t flip,

@@ -55,12 +55,15 @@ struct RowRemoval {
   // Which rank belongs to a rate: [j] (exact), [2 j] and [2 j + 1]
   // (percentile).
   int16_t rank_of[2 * kRates];
+  unsigned long long top;  // value: the key of the maximum
+  unsigned flags;          // value: RF_ROW_NAN and so on
 
-  // Bounds of all rates, nested; all threads of the block call it. Whether the
-  // row has a NaN.
-  __device__ bool find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,
-                              bool check_nan) {
+  // Bounds of all rates, nested; all threads of the block call it. Returns what is wrong with the
+  // row: RF_ROW_NAN and so on.
+  __device__ unsigned find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,
+                                  bool check_nan) {
     __syncthreads();  // of the previous row
+    if (p.rule == RF_VALUE) return value_bounds(row, f, p);
     if (threadIdx.x == 0) p.rule == RF_EXACT ? rank_counts(p, f) : rank_percentiles(p, f);
     __syncthreads();
     const bool nan =
@@ -71,7 +74,7 @@ struct RowRemoval {
     __syncthreads();
     if (threadIdx.x == 0 && p.rule != RF_EXACT) nest(p);
     __syncthreads();
-    return nan;
+    return nan ? static_cast<unsigned>(RF_ROW_NAN) : 0u;
   }
 
   // Index of the first rate that removes feature i, p.count if none. First by
@@ -98,6 +101,53 @@ struct RowRemoval {
   }
 
  private:
+  // The maximum by one pass over the row; every bound follows from it.
+  __device__ unsigned value_bounds(const T* row, int64_t f, const RemovalParams& p) {
+    if (threadIdx.x == 0) top = flags = 0;
+    __syncthreads();
+    unsigned long long highest = 0;
+    unsigned wrong = 0;
+    for (int64_t k = threadIdx.x; k < f; k += kSelectThreads) {
+      const T v = row[k];
+      const unsigned long long key = order_key(v);
+      highest = key > highest ? key : highest;
+      wrong |= (is_nan(v) ? RF_ROW_NAN : 0) | (load(v) < 0 ? RF_ROW_NEGATIVE : 0);
+    }
+    for (int half = kWarp / 2; half > 0; half /= 2) {
+      const unsigned long long other = __shfl_down_sync(0xffffffffu, highest, half);
+      highest = other > highest ? other : highest;
+      wrong |= __shfl_down_sync(0xffffffffu, wrong, half);
+    }
+    if (threadIdx.x % kWarp == 0) {
+      atomicMax(&top, highest);
+      if (wrong) atomicOr(&flags, wrong);
+    }
+    __syncthreads();
+    const compute_t<T> maximum = key_value<T>(static_cast<key_t<T>>(top));
+    for (int j = threadIdx.x; j < p.count; j += kSelectThreads) {
+      bounds[j] = value_bound(p.order, value_threshold(maximum, p.rates[j], p.order));
+    }
+    __syncthreads();
+    const unsigned infinite = maximum - maximum != 0 ? static_cast<unsigned>(RF_ROW_INFINITE) : 0u;
+    return flags | infinite;
+  }
+
+  // The first key above a threshold (MoRF), or the last below it (LeRF).
+  __device__ static KeyBound<T> value_bound(rf_order order, compute_t<T> threshold) {
+    const bool morf = order == RF_MORF;
+    if (threshold != threshold) return {0, 0, 0, 1, 0};
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      const double edge = morf ? floor(static_cast<double>(threshold)) + 1
+                               : ceil(static_cast<double>(threshold)) - 1;
+      return {edge < 0 ? 0u : static_cast<uint32_t>(edge), 0, 0, edge < 0, 0};
+    } else {
+      const T nearest = store<T>(threshold);
+      const key_t<T> key = order_key(nearest);
+      if (morf) return {load(nearest) > threshold ? key : key + 1, 0, 0, 0, 0};
+      return {load(nearest) < threshold ? key : key - 1, 0, 0, 0, 0};
+    }
+  }
+
   __device__ void rank_counts(const RemovalParams& p, int64_t f) {
     int count = 0;
     for (int b = 0; b < p.count; ++b) {

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from roarfast.metrics.code_mass import code_mass
+import roarfast as rf
 from roarfast.metrics.maps import take_values
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.problem import Problem
@@ -27,7 +27,8 @@ class Convention:
 
     Attributes:
         start: Accuracy before the first step: `"empty"` (that of images with everything removed) or `"zero"`.
-        epsilon: A step is false if the accuracy rises by less, per unit of area (1.0 is 0.01 per step of 1 %).
+        epsilon: A step is false if the accuracy rises by less.
+        per: What epsilon is per: `"area"` (1.0 is 0.01 for a step of 1 %) or `"step"`, whatever its size.
         strict: Less than epsilon, else less than or equal.
         lag: Whether a step's flag counts from the next step on only.
         warmup: No step is flagged while the accuracy is at most this.
@@ -36,6 +37,7 @@ class Convention:
 
     start: str = "empty"
     epsilon: float = 0.0
+    per: str = "area"
     strict: bool = False
     lag: bool = False
     warmup: float = -1.0
@@ -46,9 +48,9 @@ CONVENTIONS = {
     # Definition 4.8: a step is false if the accuracy does not rise, beginning from the empty image.
     "exact": Convention(),
     # Algorithms 1 and 3 as printed.
-    "paper": Convention(start="zero", epsilon=1.0, strict=True),
+    "paper": Convention(start="zero", epsilon=0.01, per="step", strict=True),
     # The authors' code: `<=`, one step late, nothing flagged up to an accuracy of 0.04, 1e-6 in the denominator.
-    "soco": Convention(start="zero", epsilon=1.0, strict=False, lag=True, warmup=0.04, offset=1e-6),
+    "soco": Convention(start="zero", epsilon=0.01, per="step", lag=True, warmup=0.04, offset=1e-6),
 }
 
 
@@ -87,7 +89,7 @@ def find_flags(accuracy: Floats, start: Floats | float, width: Floats, how: Conv
     """Which steps are false: accuracies `[..., K]` along the expansion, `start` before it, `width` `[K]` of the steps."""
     first = np.broadcast_to(np.asarray(start, np.float64)[..., None], (*accuracy.shape[:-1], 1))
     gain = np.diff(np.concatenate([first, accuracy], -1), axis=-1)
-    limit = how.epsilon * width
+    limit = how.epsilon * width if how.per == "area" else how.epsilon
     false = gain < limit if how.strict else gain <= limit
     return np.asarray(false & (accuracy > how.warmup))
 
@@ -107,13 +109,36 @@ def soundness_of(
         raise ValueError(
             f"soundness needs responses with order='lerf' (least relevant first), got {responses.perturbation.describe()}"
         )
-    how = convention_of(convention)
     count, n = responses.correct.shape
     if mass.shape != (n, count + 1):
         raise ValueError(f"mass must be [{n}, {count + 1}], one number per image and code, got shape {mass.shape}")
-    accuracy = _smooth(responses.curve("accuracy")[::-1], smooth)
-    start = float(responses.empty.correct.mean()) if how.start == "empty" and n else 0.0
-    flags = find_flags(accuracy, start, step_widths(responses.rates), how)
+    empty = float(responses.empty.correct.mean()) if n else 0.0
+    return soundness_along(responses.rates, responses.curve("accuracy"), empty, mass, convention, smooth=smooth)
+
+
+def soundness_along(
+    rates: Floats,
+    accuracy: Floats,
+    empty: float,
+    mass: Floats,
+    convention: str | Convention = "exact",
+    *,
+    smooth: int = 1,
+) -> Soundness:
+    """Soundness from accuracies, measured or exact.
+
+    Args:
+        rates: float64 `[R]`, ascending: the fraction still removed, least relevant first.
+        accuracy: float64 `[R]`, at these rates.
+        empty: Accuracy with everything removed.
+        mass: float64 `[N, R + 1]`: attribution of the pixels of each code.
+        convention: As in `soundness_of`.
+        smooth: As in `soundness_of`.
+    """
+    how = convention_of(convention)
+    n, count = mass.shape[0], len(rates)
+    along = _smooth(np.asarray(accuracy, np.float64)[::-1], smooth)
+    flags = find_flags(along, empty if how.start == "empty" else 0.0, step_widths(rates), how)
     added = mass[:, :0:-1].T  # [K, N]: step k shows the pixels of code R - k
     shown = added.cumsum(0)
     per_image = _shares(added, shown, flags, how)
@@ -121,7 +146,7 @@ def soundness_of(
     value = per_image[:, known].mean(1) if known.any() else np.full(count, np.nan)
     unflagged = np.flatnonzero(~flags)
     return Soundness(
-        responses.rates[::-1].copy(), accuracy, flags, value, np.where(known, per_image, np.nan), int((~known).sum()),
+        rates[::-1].copy(), along, flags, value, np.where(known, per_image, np.nan), int((~known).sum()),
         int(unflagged[-1]) + 1 if len(unflagged) else 0,
     )  # fmt: skip
 
@@ -136,6 +161,8 @@ def convention_of(convention: str | Convention) -> Convention:
         raise ValueError(f"convention must be one of {', '.join(CONVENTIONS)}, got {convention!r}")
     if found.start not in ("empty", "zero"):
         raise ValueError(f"start must be 'empty' or 'zero', got {found.start!r}")
+    if found.per not in ("area", "step"):
+        raise ValueError(f"per must be 'area' or 'step', got {found.per!r}")
     if found.epsilon < 0:
         raise ValueError(f"epsilon must be >= 0, got {found.epsilon!r}")
     return found
@@ -184,7 +211,7 @@ def soundness(
         maps: `[N, H, W]`, >= 0.
         step: Area shown per step, in (0, 0.5].
         convention: `"exact"`, `"paper"` or `"soco"`.
-        epsilon: Another one than the convention's, in accuracy per unit of area.
+        epsilon: Another one than the convention's, in its unit.
         level: The accuracy at which soundness is taken; default halfway between empty and whole images.
         levels: Accuracies for `details`.
         fill: As in `Perturbation`; `"auto"`: linear imputation for images, the mean otherwise.
@@ -204,7 +231,7 @@ def soundness(
     perturbation = Perturbation(order="lerf", fill=problem.auto_fill(fill), noise=noise)
     codes = problem.codes(a, rates, perturbation)
     responses = problem.respond(None, rates, perturbation, codes=codes)
-    mass = code_mass(a, codes, len(rates) + 1)
+    mass = rf.code_sums(a, codes, len(rates) + 1).numpy()
     found = soundness_of(responses, mass, how, smooth=smooth)
     n = len(problem)
     ends = (float(responses.empty.correct.mean()), float(responses.whole.correct.mean())) if n else (0.0, 1.0)

@@ -109,13 +109,28 @@ rf_status fill(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
 
 rf_status gather_batch(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
   return rf_gather_batch(as<uint8_t>(a.in), RF_NCHW, 1, kChannels, h, w, as<int64_t>(a.small),
-                         as<int64_t>(a.small), 1, nullptr, 0, 0, 0, nullptr, RF_UINT8,
+                         as<int64_t>(a.small), 1, nullptr, 0, 0, nullptr, 0, nullptr, RF_UINT8,
                          as<float>(a.flags), 0, h, w, 0, 0, 0, 0, a.out.get(), dtype, RF_NCHW,
                          nullptr);
 }
 
 rf_status removed_fraction(const Arrays& a, rf_dtype, int64_t h, int64_t w) {
   return rf_removed_fraction(as<uint8_t>(a.mask), as<double>(a.small), 1, h * w, 3, nullptr);
+}
+
+rf_status code_sums(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
+  return rf_code_sums(a.in.get(), as<uint8_t>(a.mask), as<double>(a.small), dtype, 1, h * w, 9,
+                      nullptr);
+}
+
+rf_status distance_transform(const Arrays& a, rf_dtype, int64_t h, int64_t w) {
+  return rf_distance_transform(as<uint8_t>(a.mask), a.out.get(), 1, h, w, 1, a.workspace.get(),
+                               nullptr);
+}
+
+rf_status mask_geometry(const Arrays& a, rf_dtype, int64_t h, int64_t w) {
+  return rf_mask_geometry(as<uint8_t>(a.mask), as<int64_t>(a.small), 1, h, w, a.workspace.get(),
+                          nullptr);
 }
 
 rf_status pixel_random(const Arrays& a, rf_dtype, int64_t h, int64_t w) {
@@ -146,6 +161,9 @@ const Case kCases[] = {
     {"fill", kFloats, fill},
     {"gather_batch", {RF_FLOAT16, RF_BFLOAT16, RF_FLOAT32}, gather_batch},
     {"removed_fraction", {RF_UINT8}, removed_fraction},
+    {"code_sums", kReals, code_sums},
+    {"distance_transform", {RF_BOOL}, distance_transform},
+    {"mask_geometry", {RF_BOOL}, mask_geometry},
     {"pixel_random", {RF_FLOAT32}, pixel_random},
     {"block_random", {RF_BOOL}, block_random},
     {"philox_normal", {RF_FLOAT32}, philox_normal},
