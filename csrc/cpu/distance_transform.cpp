@@ -1,9 +1,9 @@
 // Exact squared Euclidean distances to the nearest False pixel. Two passes down and up the columns
 // give the distance within a column, whole rows at a time. Then every row takes the minimum of
-// (distance in column x + d)^2 + d^2 over the offsets d = 0, 1, 2, ..., for all its pixels together,
-// until d^2 reaches the largest distance left in the row: few offsets where False pixels are near.
-// Rows with far ones find the lower envelope of the parabolas instead (Meijster, Roerdink and
-// Hesselink), whose cost does not depend on distances.
+// (distance in column x + d)^2 + d^2 over the offsets d = 0, 1, 2, ..., for all its pixels
+// together, until d^2 reaches the largest distance left in the row: few offsets where False
+// pixels are near. Rows with far ones find the lower envelope of the parabolas instead (Meijster,
+// Roerdink and Hesselink), whose cost does not depend on distances.
 #include "common/distance_transform.h"
 
 #include <algorithm>
@@ -39,7 +39,8 @@ struct Scratch {
   static int64_t bytes(int64_t h, int64_t w) { return Scratch(nullptr, h, w).arena.bytes(); }
 };
 
-// column[y, x]: rows to the nearest False pixel above or below, at most kNone. Whether there is one.
+// column[y, x]: rows to the nearest False pixel above or below, at most kNone.
+// Returns whether there is one.
 __attribute__((noinline)) bool column_distances(const uint8_t* mask, int64_t h, int64_t w,
                                                 int32_t* column) {
   int32_t any = 0;

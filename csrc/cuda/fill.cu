@@ -1,12 +1,8 @@
-// Replaces the masked features of images. Reads image and mask, writes the
-// image.
-//  - constants, images, noise: several blocks share an image. Planes: a thread
-//  takes four pixels of
-//    every channel, so that the mask is read once. Pixels: it takes four
-//    features in a row. Both in one load and store of four values, where rows
-//    are whole fours and aligned;
-//  - anything else, and means, which need a block for the whole image: feature
-//  by feature.
+// Replaces the masked features of images. Reads image and mask, writes the image.
+//  - constants, images, noise: several blocks share an image. Planes: a thread takes four pixels of
+//    every channel, so that the mask is read once. Pixels: it takes four features in a row. Both in
+//    one load and store of four values, where rows are whole fours and aligned;
+//  - anything else, and means, which need a block for the whole image: feature by feature.
 #include <algorithm>
 
 #include "cuda/fill_image.h"

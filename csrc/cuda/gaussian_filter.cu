@@ -3,8 +3,8 @@
 //    one kernel, each pixel read once (halos come from the L2 cache) and written once, weights in
 //    the kernel's parameters;
 //  - for larger radii and derivatives one kernel per axis (gaussian_long.h), the image between them
-//    in the workspace, in compute precision; for radii beyond shared memory (hundreds of pixels) and
-//    odd derivatives a plain loop.
+//    in the workspace, in compute precision; for radii beyond shared memory (hundreds of pixels)
+//    and odd derivatives a plain loop.
 // Weights come from the host, so that they are the same bits on every backend.
 #include <algorithm>
 #include <vector>
