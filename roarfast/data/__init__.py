@@ -8,6 +8,7 @@ from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.load import default_root, load
 from roarfast.data.order import epoch_batches, epoch_order
 from roarfast.data.pack import open_pack, write_pack
+from roarfast.data.torch_dataset import from_torch
 
 if TYPE_CHECKING:
     from roarfast.data.device import DeviceDataset, Transform
@@ -20,6 +21,7 @@ __all__ = [
     "default_root",
     "epoch_batches",
     "epoch_order",
+    "from_torch",
     "load",
     "open_pack",
     "write_pack",

@@ -25,7 +25,7 @@ def split_warnings(train: Dataset, test: Dataset) -> list[str]:
         1 of 2 classes has no train image: 'dog'
         1 of 2 classes has no test image: 'dog'
     """
-    found = []
+    found = list(dict.fromkeys((*train.notes, *test.notes)))
     if common := count_common(train, test):
         found.append(
             f"{common} of {len(test)} test images ({100 * common / len(test):.2f} %) are also train images: accuracy on "
@@ -39,13 +39,19 @@ def split_warnings(train: Dataset, test: Dataset) -> list[str]:
     for count, which in zip(counts, ("train", "test")):
         absent = [train.class_names[i] for i in np.flatnonzero(count == 0)]
         if absent:
-            names = ", ".join(repr(name) for name in absent[:5]) + (" …" if len(absent) > 5 else "")
             verb = "has" if len(absent) == 1 else "have"
-            found.append(f"{len(absent)} of {train.num_classes} classes {verb} no {which} image: {names}")
+            found.append(f"{len(absent)} of {train.num_classes} classes {verb} no {which} image: {_listed(absent)}")
+    single = [train.class_names[i] for i in np.flatnonzero(counts[0] == 1)]
+    if single and len(train) > len(single):
+        found.append(f"one train image is all there is of {_listed(single)}: a class is not learnt from one")
     unknown = int((counts[0][test.labels] == 0).sum())
     if unknown and np.count_nonzero(counts[0]) > 1:
         found.append(f"{unknown} test images are of classes without train images: no model can get them right")
     return found
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names[:5]) + (" …" if len(names) > 5 else "")
 
 
 def count_common(train: Dataset, test: Dataset) -> int:

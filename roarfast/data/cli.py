@@ -81,13 +81,15 @@ def show_command(
     name: Annotated[str, typer.Argument(help="Name or path, as for roarfast.data.load.")],
     split: Annotated[str, typer.Option("--split", help="train, test or all.")] = "train",
     root: Annotated[Path | None, typer.Option("--root", help="Folder of the named datasets.")] = None,
+    size: Annotated[int | None, typer.Option("--size", min=1, help="Scale and crop image files to this side.")] = None,
 ) -> None:
     """Describe a dataset: size, classes, channel statistics."""
     try:
-        data = load(name, split, root)
+        data = load(name, split, root, size=size)
     except (DataError, OSError, ImportError, ValueError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
-    h, w, c = data.image_shape
-    typer.echo(f"{data.name} ({data.split}): {len(data)} images of {h}x{w}x{c}, {data.num_classes} classes")
+    typer.echo(f"{data.name} ({data.split}): {data.describe()}")
+    for note in data.notes:
+        typer.echo(f"note: {note}")
     typer.echo("mean " + " ".join(f"{m:.4f}" for m in data.mean) + "   std " + " ".join(f"{s:.4f}" for s in data.std))

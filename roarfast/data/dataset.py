@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 _CHUNK_BYTES = 64 << 20  # statistics and hashes walk memory-mapped images in pieces of this size
+_NAMES_SHOWN = 5  # of the classes
 
 
 class DataError(ValueError):
     """A dataset, file or pack that is missing something, damaged or inconsistent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Images of one split.
 
@@ -32,9 +33,12 @@ class Dataset:
         boxes: float32 `[N, 4]`, x0 y0 x1 y1 of the object in pixels of these images, where the source has it.
         checksums: uint32 `[N]`, CRC-32 of each image, where the source has it (packs).
         known_stats: (mean, std) that need not be computed.
+        notes: what was noticed when it was read and a user should know, such as folders without images.
 
     Example:
         >>> data = Dataset(np.zeros((2, 4, 4, 3), np.uint8), np.array([0, 1]), ("cat", "dog"))
+        >>> data
+        Dataset('array', 'all': 2 images of 4x4x3, 2 classes: cat, dog)
         >>> len(data), data.image_shape, data.mean
         (2, (4, 4, 3), (0.0, 0.0, 0.0))
     """
@@ -47,7 +51,8 @@ class Dataset:
     masks: Array | None = None
     boxes: Array | None = None
     checksums: Array | None = None
-    known_stats: tuple[tuple[float, ...], tuple[float, ...]] | None = field(default=None, repr=False)
+    known_stats: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"{self.name} ({self.split})"
@@ -73,6 +78,16 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def __repr__(self) -> str:
+        more = [name for name in ("masks", "boxes") if getattr(self, name) is not None]
+        return f"Dataset({self.name!r}, {self.split!r}: {', '.join([self.describe(), *more])})"
+
+    def describe(self) -> str:
+        """Number and shape of the images, and the classes, in a few words."""
+        h, w, c = self.image_shape
+        names = ", ".join(self.class_names[:_NAMES_SHOWN]) + (" …" if self.num_classes > _NAMES_SHOWN else "")
+        return f"{len(self)} images of {h}x{w}x{c}, {self.num_classes} classes: {names}"
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

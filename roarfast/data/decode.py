@@ -44,7 +44,7 @@ def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
             if size is not None:
                 # JPEG decodes at a power-of-two fraction where that leaves at least twice the size asked for.
                 image.draft("RGB", (2 * size, 2 * size))
-            rgb = _to_8_bits(image, where).convert("RGB")
+            rgb = to_8_bits(image, where).convert("RGB")
     except DataError:
         raise
     except (OSError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError) as error:
@@ -56,7 +56,7 @@ def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
     return np.array(rgb, np.uint8)
 
 
-def _to_8_bits(image: Any, where: str) -> Any:
+def to_8_bits(image: Any, where: str) -> Any:
     """Pillow clips to 255 when it converts wider values, which turns most of a 16-bit image white."""
     from PIL import Image
 

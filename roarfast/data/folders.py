@@ -23,6 +23,7 @@ class Listing:
     class_names: tuple[str, ...]
     splits: list[str]  # one per file
     boxes: Array | None = None  # float64 [N, 4] x0 y0 x1 y1 in the original image
+    notes: tuple[str, ...] = ()  # what was left out
 
 
 def is_cub(folder: Path) -> bool:
@@ -91,7 +92,22 @@ def list_image_folder(folder: Path) -> Listing:
             files += found
             labels += [label] * len(found)
             splits += [split] * len(found)
-    return Listing(files, np.array(labels, np.int64), tuple(class_names), splits)
+    return Listing(files, np.array(labels, np.int64), tuple(class_names), splits, notes=_left_out(roots, class_names))
+
+
+def _left_out(roots: dict[str, Path], class_names: list[str]) -> tuple[str, ...]:
+    """Sentences about folders without images, and images outside the folders of classes."""
+    notes = []
+    for root in roots.values():
+        for folder in sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".")):
+            if folder.name not in class_names:
+                notes.append(f"{folder} has no images, so it is no class")
+        loose = [p.name for p in root.iterdir() if p.is_file() and p.suffix.lower() in SUFFIXES]
+        if loose:
+            notes.append(
+                f"{len(loose)} images lie in {root} itself, in no folder of a class, and are left out ({min(loose)} …)"
+            )
+    return tuple(notes)
 
 
 def _has_images(folder: Path) -> bool:
@@ -111,16 +127,36 @@ def load_folder(folder: Path, split: str, size: int | None) -> Dataset:
     listing = list_folder(folder)
     available = sorted(set(listing.splits))
     if split != "all" and split not in available:
-        raise DataError(
-            f"{folder} has no split {split!r}; it has {', '.join(available)}. split='all' takes every image."
-        )
+        raise DataError(_no_such_split(folder, split, available))
     rows = [i for i, s in enumerate(listing.splits) if split in ("all", s)]
     files = [listing.files[i] for i in rows]
     images = stack_images(list(map_parallel(lambda f: decode_image(f, size), files)), files)
     boxes = None
     if listing.boxes is not None:
         boxes = np.stack([_box(listing.boxes[i], listing.files[i], size) for i in rows])
-    return Dataset(images, listing.labels[rows], listing.class_names, name=str(folder), split=split, boxes=boxes)
+    return Dataset(
+        images,
+        listing.labels[rows],
+        listing.class_names,
+        name=str(folder),
+        split=split,
+        boxes=boxes,
+        notes=listing.notes,
+    )
+
+
+def _no_such_split(folder: Path, split: str, available: list[str]) -> str:
+    if available == ["all"]:
+        return (
+            f"{folder} has no split {split!r}: its folders are classes. Move them below {folder / 'train'} and "
+            f"{folder / 'test'}, or keep a folder of classes for each split and name both (data.train and data.test in a "
+            "study). split='all' takes every image"
+        )
+    other = next(name for name in available if name != "train") if available != ["train"] else "…"
+    return (
+        f"{folder} has no split {split!r}; it has {', '.join(available)}. In a study, data.train = "
+        f'"{folder.name}/train" and data.test = "{folder.name}/{other}" name the folders. split=\'all\' takes every image'
+    )
 
 
 def _box(box: Array, file: Path, size: int | None) -> Array:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from roarfast.data import official, pack, shapes
 from roarfast.data.dataset import DataError, Dataset
-from roarfast.data.folders import load_folder
-from roarfast.data.npz import load_npz
+from roarfast.data.folders import SPLIT_NAMES, is_cub, load_folder
+from roarfast.data.npz import has_split_keys, load_npz
 
 NAMES = ("shapes", "digits", "mnist", "fashion", "cifar10", "cifar100", "svhn", "cub200")
 _CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -45,8 +46,9 @@ def load(
         split: `"train"` or `"test"`; `"all"` for everything a path holds.
         root: folder of the named datasets; default `default_root()`.
         download: fetch `cifar10`, `svhn`, `mnist`, `fashion` or `cifar100` into `root` if it is not there. Nothing is downloaded unless asked for.
-        size: scale and centre-crop image files to this size; `cub200` takes 224 unless told otherwise.
-        n: only the first n images (of `shapes`: generate n).
+        size: scale and centre-crop image files to this size; `cub200` takes 224 unless told otherwise. Images that are
+            stored as arrays are not scaled: another size than theirs is an error.
+        n: only the first n images (of `shapes`: generate n); if there are fewer, all, and `notes` says so.
         seed: of `shapes`.
         layout: of the images in an `.npz` file, `"NHWC"` or `"NCHW"`; default NHWC, unless the shape looks like NCHW,
             which is an error.
@@ -81,7 +83,23 @@ def load(
         data = _cub200(split, folder, 224 if size is None else size)
     else:
         data = _path(Path(name_or_path).expanduser(), split, size, layout)
-    return data if n is None or n >= len(data) else data.subset(slice(0, n))
+    if size is not None and data.image_shape[:2] != (size, size):
+        h, w, _ = data.image_shape
+        raise DataError(
+            f"size={size} (data.image_size in a study) scales image files, but {data.name} has arrays of {h}x{w}: leave it "
+            "out, or scale the images before they are stored"
+        )
+    return first(data, n)
+
+
+def first(data: Dataset, n: int | None) -> Dataset:
+    """The first n images; where there are fewer, all of them with a note."""
+    if n is None or n == len(data):
+        return data
+    if n < len(data):
+        return data.subset(slice(0, n))
+    note = f"{n} {data.split} images were asked for, and there are {len(data)}: all of them are used"
+    return replace(data, notes=(*data.notes, note))
 
 
 def _path(path: Path, split: str, size: int | None, layout: str | None) -> Dataset:
@@ -98,6 +116,15 @@ def _path(path: Path, split: str, size: int | None, layout: str | None) -> Datas
     if path.suffix == ".npz":
         return load_npz(path, split, size, layout)
     raise DataError(f"{path} is neither a folder, a pack nor an .npz file")
+
+
+def has_splits(path: Path) -> bool:
+    """Whether a pack, folder or `.npz` file says which of its images are for training."""
+    if not path.is_dir():
+        return path.suffix == ".npz" and has_split_keys(path)
+    if pack.is_pack(path):
+        return pack.split_names(path) != ["all"]
+    return any((path / name).is_dir() for name in SPLIT_NAMES) or is_cub(path) or is_cub(path / "CUB_200_2011")
 
 
 def _digits(split: str) -> Dataset:

@@ -16,7 +16,7 @@ _OTHER_KEYS = ("images", "labels", "is_train", "jpeg", "offsets", "class_names",
 _MOST_CHANNELS = 4  # RGB and alpha: an axis of at most this size beside larger ones is that of the channels
 
 
-def has_splits(path: Path) -> bool:
+def has_split_keys(path: Path) -> bool:
     """Whether an `.npz` file says which of its images are for training; False for a file that cannot be read."""
     try:
         names = set(_members(path))
@@ -122,6 +122,11 @@ def _read(path: Path, keys: list[str]) -> dict[str, Array]:
     except MemoryError as error:
         raise DataError(f"{path}: {key} does not fit the memory: {error}") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error):  # NumPy's advice would run whatever the file says
+            raise DataError(
+                f"{path}: {key} holds Python objects, which are not read, since reading them can run code: store numbers "
+                "(class_names: np.array([...], dtype=str))"
+            ) from None
         raise DataError(f"{path} is not a readable .npz file: {key}: {error}") from error
 
 

@@ -40,6 +40,11 @@ def is_pack(path: str | Path) -> bool:
     return (Path(path) / "pack.json").is_file()
 
 
+def split_names(path: str | Path) -> list[str]:
+    """The splits of a pack; `["all"]` if its folder had none."""
+    return list(_read_manifest(Path(path))["splits"])
+
+
 def write_pack(
     source: str | Path,
     target: str | Path,

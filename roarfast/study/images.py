@@ -16,7 +16,7 @@ from roarfast._files import write_atomic
 from roarfast._objects import is_reference, load_object
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import split_warnings
-from roarfast.data.npz import has_splits
+from roarfast.data.load import has_splits
 from roarfast.study.config import DataConfig
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.keys import digest
@@ -37,7 +37,7 @@ def load_data(data: DataConfig) -> tuple[Any, Any]:
             arguments["layout"] = data.layout
         if not data.has_files:
             arguments |= {"root": data.root, "download": data.download}
-        which = split if data.path is not None or not data.has_files or _has_splits(Path(source)) else "all"
+        which = split if data.path is not None or not data.has_files or has_splits(Path(source)) else "all"
         try:
             if is_reference(data.name) and not data.has_files:
                 part = _outside(data, split, arguments["n"])
@@ -123,14 +123,10 @@ def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:
     return dataclasses.replace(chosen, labels=table[chosen.labels], class_names=classes)
 
 
-def _has_splits(source: Path) -> bool:
-    return source.is_dir() or (source.suffix == ".npz" and has_splits(source))
-
-
 @functools.lru_cache(maxsize=2)
 def data_warnings(data: DataConfig) -> tuple[str, ...]:
     """What makes the images of a config doubtful, for the start of a run and the report."""
     found = split_warnings(*load_data(data))
-    if data.train is not None and data.train == data.test and not _has_splits(Path(data.root or ".") / data.train):
+    if data.train is not None and data.train == data.test and not has_splits(Path(data.root or ".") / data.train):
         raise StudyError(f"data.train and data.test are the same file, {data.train}: {found[0]}")
     return tuple(found)

@@ -12,7 +12,7 @@ from helpers.study_helpers import TINY
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import count_common, split_warnings
 from roarfast.data.decode import decode_image
-from roarfast.data.npz import has_splits
+from roarfast.data.load import has_splits
 
 RNG = np.random.default_rng(3)
 
