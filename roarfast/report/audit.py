@@ -139,7 +139,7 @@ def _changes(panel: Panel) -> list[Change]:
     changes = []
     for group in (False, True):
         family = [(k, t) for k, t in found if (k.estimator in BASELINES) == group]
-        adjusted = holm([t.p for _, t in family])
+        adjusted = holm(np.array([t.p for _, t in family]))
         changes += [Change(k.estimator, k.postprocess, k.drop, t, float(p)) for (k, t), p in zip(family, adjusted)]
     return changes
 

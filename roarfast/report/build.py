@@ -1,20 +1,16 @@
-"""`roarfast report DIR`: from the records of a run folder to one HTML file, figures and CSV tables."""
+"""`roarfast report DIR`: from the records of a run folder to one HTML file, figures and tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from roarfast._files import write_atomic
-from roarfast.report import figures, html, sections, tv_figures
-from roarfast.report.audit import audit
-from roarfast.report.grid import panels
-from roarfast.report.leakage import leakage_figure, leakages
-from roarfast.report.material import Material
-from roarfast.report.parts import parts_figure, parts_rows, study_parts
-from roarfast.report.strips import strips
-from roarfast.report.summary import study_name
-from roarfast.report.tables import write_csv, write_tables
+from roarfast.report.material import gather
+from roarfast.report.page import render
+from roarfast.report.table import write_table
+from roarfast.report.tables import write_tables
 from roarfast.study.results import StudyResults, load
+from roarfast.study.runfolder import RunFolder
 
 
 def build(folder: str | Path, out: str | Path | None = None, results: StudyResults | None = None) -> Path:
@@ -30,34 +26,15 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     Raises:
         FileNotFoundError: If the folder has no results.
     """
-    source = Path(folder)
-    everything = load(source) if results is None else results
-    # Curves, tables and audits are about explanations; cells with null masks are no results of an estimator.
-    results = StudyResults([record for record in everything if record.null == "own"], everything.meta)
-    target = Path(out) if out is not None else source / "report"
+    files = RunFolder(folder)
+    everything = load(folder) if results is None else results
+    target = Path(out) if out is not None else files.report
     target.mkdir(parents=True, exist_ok=True)
-    pictures = target / "figures"
-    parts = study_parts(everything)
-    audits = [audit(panel) for panel in panels(results)]
-    estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
-    material = Material(
-        results,
-        audits,
-        curves=[figures.accuracy_curves(a.panel, pictures) for a in audits],
-        arrows=[tv_figures.tv_arrows(a.panel, pictures) for a in audits],
-        scatters=[tv_figures.tv_scatter(a.panel, pictures) for a in audits],
-        strips=strips(source / "examples", estimators, pictures),
-        leakages=[(one, leakage_figure(one, pictures)) for one in leakages(results)],
-        parts=[(one, parts_figure(one, pictures)) for one in parts],
-        config_text=_text(source / "study.toml"),
-    )
-    for a in audits:
-        figures.table_figure(a, pictures)
-    write_tables(results, audits, target / "tables")
-    everything.to_csv(target / "tables" / "records.csv")
-    if parts:
-        write_csv(target / "tables" / "parts.csv", parts_rows(parts))
-    page = html.page(f"Study report: {study_name(results)}", sections.header(material), sections.all_sections(material))
+    material = gather(everything, files, target / "figures")
+    page, book = render("page.html", **material)
+    write_tables(everything, material["run"].audits, [view.parts for view in material["parts"]], target / "tables")
+    for table in book.tables.values():
+        write_table(table, target / "tables" / "page")
     path = target / "index.html"
     write_atomic(path, page)
     return path
@@ -81,7 +58,3 @@ def export(report: str | Path, out: str | Path) -> list[Path]:
             write_atomic(target / path.name, path.read_bytes())
             written.append(target / path.name)
     return written
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""

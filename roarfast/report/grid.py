@@ -138,7 +138,7 @@ class Panel:
 
 def panels(results: StudyResults) -> list[Panel]:
     """The panels of a study; records without a finished accuracy, `base` and `mask-only` records are not in them."""
-    done = [r for r in results.records if r.status == "done" and usable(r.accuracy)]
+    done = [r for r in results.records if r.status == "done" and r.null == "own" and usable(r.accuracy)]
     groups: dict[tuple[str, str, str], dict[CellKey, Cell]] = {}
     for record in done:
         if record.protocol == "base" or describe(record.protocol).shown != "panel":
@@ -164,7 +164,13 @@ def mask_only(results: StudyResults, dataset: str, order: str) -> dict[CellKey, 
     """Cells of networks that saw the masks alone: what accuracy they reach is leaked by the masks."""
     cells: dict[CellKey, Cell] = {}
     for r in results.records:
-        if (r.protocol, r.status, r.dataset, r.order) == ("mask-only", "done", dataset, order) and usable(r.accuracy):
+        if (r.protocol, r.status, r.dataset, r.order, r.null) == (
+            "mask-only",
+            "done",
+            dataset,
+            order,
+            "own",
+        ) and usable(r.accuracy):
             cells.setdefault(CellKey(r.estimator, r.postprocess, rate(r.drop)), Cell()).trials[r.trial] = r
     return cells
 

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from roarfast.metrics.bootstrap import trial_interval
 from roarfast.metrics.damage_parts import PARTS, EstimatorParts, Parts, split
-from roarfast.metrics.damage_plot import plot_parts
-from roarfast.report import html, plotting
 from roarfast.report.grid import slug
-from roarfast.report.html import TableIds, Td
-from roarfast.report.plotting import Figure
+from roarfast.report.table import Table, Td, table
 from roarfast.study.protocol import describe
 from roarfast.study.records import Record, StudyResults
 
 _ARMS = ("own", "swap", "model")
-TEXT = (
-    "Damage is the accuracy on whole images less that with masks removed, mean over rates. Masks of other images (null swap) "
-    "do the shape part: size, blur, place. Masks of the same image by another trial's base model (null model) do the image "
-    "part besides; the rest is the model part, what the map knows of this model. Intervals are 95 % over trials (Student's t); "
-    "two trials share their two models, so with few trials they are rough."
-)
 
 
 @dataclass(frozen=True)
@@ -41,6 +32,11 @@ class StudyParts:
     def title(self) -> str:
         """For headings."""
         return f"{describe(self.protocol).title}, {self.order}"
+
+    @property
+    def slug(self) -> str:
+        """Part of file names."""
+        return slug(f"{self.dataset}-{self.protocol}-{self.order}-parts")
 
 
 def study_parts(results: StudyResults) -> list[StudyParts]:
@@ -81,7 +77,7 @@ def _row(name: str, records: list[Record], base: dict[int, float]) -> tuple[Esti
     return row, rates
 
 
-def parts_rows(found: list[StudyParts]) -> list[dict[str, Any]]:
+def parts_rows(found: Sequence[StudyParts]) -> list[dict[str, Any]]:
     """Rows of `parts.csv`."""
     table = []
     for one in found:
@@ -96,26 +92,11 @@ def parts_rows(found: list[StudyParts]) -> list[dict[str, Any]]:
     return table
 
 
-def parts_figure(one: StudyParts, folder: Path) -> Figure:
-    """Stacked bars per estimator and post-processing."""
-    with plotting.style() as new_figure:
-        figure = new_figure(plotting.WIDTH, 3.6)
-        plot_parts(one.table, figure.subplots())
-        name = f"{slug(one.dataset)}-{slug(one.protocol)}-{one.order}-parts"
-        note = f"Stacked bars of the shape, image and model parts of the damage, for {len(one.table.rows)} rows."
-        return plotting.finish(figure, folder, name, f"Shape, image, model: {one.title}", note)
-
-
-def parts_section(ids: TableIds, found: list[tuple[StudyParts, Figure]]) -> str:
-    """The section of the page."""
-    text = html.paragraph(TEXT)
-    for one, picture in found:
-        text += html.heading(3, one.title) + html.figure(
-            ids, picture, "Points of accuracy lost, by what was lost with them."
-        )
-        rows: list[list[Td | str]] = [
-            [Td(row.name, css="text"), *(Td(f"{100 * getattr(row, p).value:.1f}", getattr(row, p).value) for p in ("damage", *PARTS))]
-            for row in one.table.rows.values()
-        ]  # fmt: skip
-        text += html.table(ids, f"Parts of the damage, points: {one.title}", ["estimator", "damage", *PARTS], rows)
-    return text
+def parts_table(one: StudyParts) -> Table:
+    """The parts in points."""
+    names = ("damage", *PARTS)
+    rows = [
+        [Td(row.name, css="text"), *(Td(f"{100 * getattr(row, p).value:.1f}", getattr(row, p).value) for p in names)]
+        for row in one.table.rows.values()
+    ]
+    return table(one.slug, f"Parts of the damage, points: {one.title}.", ["Estimator", *names], rows)

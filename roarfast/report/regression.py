@@ -11,6 +11,8 @@ TV_KINDS = {
     "tv_mask": "total variation of the masks, per pair of neighbours",
     "tv_map": "total variation of the min-max scaled maps",
 }
+FEWEST_POINTS = 5
+"""A line through fewer points than these says nothing: its band fills the figure, and no rank correlation can be significant."""
 POINT_SETS = {"paper": "all plain estimators and random pixels, as in the paper", "estimators": "without random pixels"}
 
 
@@ -37,3 +39,11 @@ def fit_at(panel: Panel, kind: str, drop: float, points: str = "paper") -> Fit:
     """The line through those points."""
     chosen = points_at(panel, kind, drop, points).values()
     return linear_fit([x for x, _ in chosen], [y for _, y in chosen])
+
+
+def shown_rates(panel: Panel) -> list[float]:
+    """At most four of the rates, evenly chosen with the first and the last: more cannot be told apart."""
+    drops = panel.main_drops
+    if len(drops) <= 4:
+        return drops
+    return [drops[round(i * (len(drops) - 1) / 3)] for i in range(4)]

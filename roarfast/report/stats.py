@@ -5,18 +5,26 @@ A number that the data cannot give (an interval from one trial, a p from one pai
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from roarfast.metrics.resampling import holm
+
 Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
 Better = Literal["lower", "higher"]
+
+__all__ = [
+    "Better", "Fit", "Interval", "PairedTest", "holm", "kendall_tau", "linear_fit", "mean_interval", "paired_test", "ranks",
+    "spearman", "t_quantile",
+]  # fmt: skip
 
 EXACT_SPEARMAN_UP_TO = 8  # 8! = 40,320 orders are quick; above, the t approximation is close enough
 _ROUNDING = 1e-12  # spreads below this, relative to the values, are rounding and not variation
@@ -79,18 +87,17 @@ class Fit:
         return t_quantile(self.n - 2, level) * self.residual_sd * np.sqrt(1 / self.n + distance)
 
 
+@functools.cache
+def _scipy() -> Any:
+    """scipy.stats, imported when it is first needed: it takes half a second, and every command imports this package."""
+    from scipy import stats
+
+    return stats
+
+
 def t_quantile(df: int, level: float = 0.95) -> float:
     """The t below which |T| stays with probability `level`: 12.71 for one degree of freedom, 2.78 for four."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, 0.5 + level / 2))
-
-
-def t_two_sided_p(t: float, df: int) -> float:
-    """P(|T| >= |t|) of Student's t."""
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(df, -abs(t)))
+    return float(_scipy().t.ppf(0.5 + level / 2, df))
 
 
 def mean_interval(values: Values, level: float = 0.95) -> Interval:
@@ -130,32 +137,13 @@ def paired_test(before: Values, after: Values) -> PairedTest:
     if difference.sd <= _ROUNDING * scale:
         p = 1.0 if abs(difference.mean) <= _ROUNDING * scale else math.nan
         return PairedTest(difference, math.nan, p)
-    t = difference.mean / (difference.sd / math.sqrt(difference.n))
-    return PairedTest(difference, t, t_two_sided_p(t, difference.n - 1))
-
-
-def holm(p: Values) -> Floats:
-    """Holm's adjusted p-values; NaN (a test that could not be made) stays NaN and does not count in the family.
-
-    Example:
-        >>> [round(float(q), 3) for q in holm([0.01, 0.04, 0.03])]
-        [0.03, 0.06, 0.06]
-    """
-    raw = np.asarray(p, np.float64)
-    adjusted = np.full(raw.shape, math.nan)
-    tested = np.flatnonzero(~np.isnan(raw))
-    order = tested[np.argsort(raw[tested], kind="stable")]
-    factors = np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(raw[order] * factors))
-    return adjusted
+    found = _scipy().ttest_rel(b, a)
+    return PairedTest(difference, float(found.statistic), float(found.pvalue))
 
 
 def ranks(values: Values, better: Better = "lower") -> Floats:
     """Ranks from 1 (best); equal values share the mean of their ranks."""
-    x = np.asarray(values, np.float64) * (1 if better == "lower" else -1)
-    below = (x[None, :] < x[:, None]).sum(1)
-    equal = (x[None, :] == x[:, None]).sum(1)
-    return np.asarray(below + (equal + 1) / 2, np.float64)
+    return np.asarray(_scipy().rankdata(np.asarray(values, np.float64) * (1 if better == "lower" else -1)), np.float64)
 
 
 def spearman(x: Values, y: Values) -> tuple[float, float]:
@@ -164,46 +152,34 @@ def spearman(x: Values, y: Values) -> tuple[float, float]:
     n = a.size
     if n < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan, math.nan
+    if n > EXACT_SPEARMAN_UP_TO:
+        found = _scipy().spearmanr(a, b)
+        return float(found.statistic), float(found.pvalue)
     a, b = a - a.mean(), b - b.mean()
     scale = math.sqrt(float((a @ a) * (b @ b)))
     rho = float(a @ b) / scale
-    if n <= EXACT_SPEARMAN_UP_TO:
-        orders = np.array(list(itertools.permutations(range(n))))
-        as_extreme = np.abs(b[orders] @ a) / scale >= abs(rho) - 1e-9
-        return rho, float(as_extreme.mean())
-    if abs(rho) >= 1 - _ROUNDING:
-        return math.copysign(1.0, rho), 0.0
-    return rho, t_two_sided_p(rho * math.sqrt((n - 2) / (1 - rho**2)), n - 2)
+    orders = np.array(list(itertools.permutations(range(n))))
+    return rho, float((np.abs(b[orders] @ a) / scale >= abs(rho) - 1e-9).mean())
 
 
 def kendall_tau(x: Values, y: Values) -> float:
-    """Kendall's τ-b: agreement of two orders, 1 the same, -1 reversed, with ties accounted for."""
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    upper = np.triu_indices(a.size, 1)
-    sign_a = np.sign(a[:, None] - a[None, :])[upper]
-    sign_b = np.sign(b[:, None] - b[None, :])[upper]
-    scale = math.sqrt(float((sign_a**2).sum() * (sign_b**2).sum()))
-    return float(sign_a @ sign_b) / scale if scale > 0 else math.nan
+    """Kendall's τ-b: agreement of two orders, 1 the same, -1 reversed, with ties accounted for; NaN for one value."""
+    return float(_scipy().kendalltau(x, y).statistic) if len(x) > 1 else math.nan
 
 
 def linear_fit(x: Values, y: Values) -> Fit:
     """Least-squares line with R² and the p of its slope; Spearman beside it. NaN where n or the spread is too small."""
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    n = int(a.size)
-    nan = math.nan
+    n, nan = int(a.size), math.nan
     x_mean = float(a.mean()) if n else nan
     x_spread = float(((a - x_mean) ** 2).sum())
     if n < 2 or np.ptp(a) <= _ROUNDING * float(np.abs(a).max()):
         return Fit(nan, nan, nan, nan, nan, nan, n, x_mean, x_spread, nan)
-    y_centred = b - b.mean()
-    slope = float((a - x_mean) @ y_centred) / x_spread
-    residual = y_centred - slope * (a - x_mean)
-    total, left = float(y_centred @ y_centred), float(residual @ residual)
-    r2 = 1 - left / total if total > 0 else nan
-    p, residual_sd = nan, nan
-    if n >= 3:
-        residual_sd = math.sqrt(left / (n - 2))
-        error = residual_sd / math.sqrt(x_spread)
-        p = t_two_sided_p(slope / error, n - 2) if error > 0 else (0.0 if slope else nan)
-    rho, rho_p = spearman(a, b)
-    return Fit(slope, float(b.mean()) - slope * x_mean, r2, p, rho, rho_p, n, x_mean, x_spread, residual_sd)
+    line = _scipy().linregress(a, b)
+    varies = np.ptp(b) > 0
+    error = float(line.stderr) * math.sqrt(x_spread) if n > 2 else nan
+    p = float(line.pvalue) if n > 2 and varies else nan
+    return Fit(
+        float(line.slope), float(line.intercept), float(line.rvalue) ** 2 if varies else nan, p, *spearman(a, b), n, x_mean,
+        x_spread, error,
+    )  # fmt: skip

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roarfast.report.audit import Audit, audit
-from roarfast.report.figures import p_text
 from roarfast.report.grid import panels
 from roarfast.report.leakage import Leakage, leakage_line, leakages
-from roarfast.report.regression import fit_at
-from roarfast.report.times import share, times
+from roarfast.report.regression import FEWEST_POINTS, fit_at
+from roarfast.report.text import duration, p_text
+from roarfast.report.times import times
 from roarfast.report.words import audit_sentences, flat_note, standings
 from roarfast.study.records import StudyResults
 
@@ -27,14 +27,6 @@ def coverage(results: StudyResults) -> str:
     return ", ".join([text, *others])
 
 
-def duration(seconds: float) -> str:
-    """As in "1 h 42 min" or "48 s"."""
-    if seconds < 60:
-        return f"{seconds:.0f} s" if seconds >= 1 or seconds == 0 else f"{seconds:.2f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 def study_name(results: StudyResults) -> str:
     """The name in the config, or the datasets."""
     name = (results.meta.get("config") or {}).get("name")
@@ -45,7 +37,7 @@ def regression_line(one: Audit) -> str:
     """How much of the accuracy mask TV alone explains, at the highest rate with a fit; empty if there is none."""
     for drop in reversed(one.panel.main_drops):
         fit = fit_at(one.panel, "tv_mask", drop)
-        if fit.n >= 3 and not math.isnan(fit.r2):
+        if fit.n >= FEWEST_POINTS and not math.isnan(fit.r2):
             return (
                 f"The total variation of the masks alone explains {100 * fit.r2:.0f} % of how accuracy varies over {fit.n} plain "
                 f"maps at t = {drop:g} (R² = {fit.r2:.2f}, {p_text(fit.p)})."
@@ -77,7 +69,7 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
     """
     audits = [audit(panel) for panel in panels(results)]
     t = times(results.meta)
-    time = f"; {duration(t.total)} of work, {share(t)} of it overhead around the model's passes" if t.total else ""
+    time = f"; {duration(t.total)} of work, {t.share} of it overhead around the model's passes" if t.total else ""
     first = f"{study_name(results)}: {coverage(results)}{time}"
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
     last = [f"Report: {report}"] if report else []

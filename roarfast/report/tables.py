@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,15 +11,26 @@ from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
-from roarfast.report.regression import POINT_SETS, TV_KINDS, fit_at
+from roarfast.report.parts import StudyParts, parts_rows
+from roarfast.report.regression import FEWEST_POINTS, POINT_SETS, TV_KINDS, fit_at
+from roarfast.report.table import csv_text
 from roarfast.report.times import times
 from roarfast.study.records import StudyResults
 
 
-def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -> list[Path]:
-    """Writes all tables; returns their paths."""
+def write_tables(
+    everything: StudyResults, audits: Sequence[Audit], parts: Sequence[StudyParts], folder: Path
+) -> list[Path]:
+    """Writes all tables; returns their paths.
+
+    Args:
+        everything: All records, also those of nulls.
+        audits: Of every panel.
+        parts: The damage taken apart.
+        folder: Where to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    results.to_csv(folder / "records.csv")
+    everything.to_csv(folder / "records.csv")
     written = [folder / "records.csv"]
     for name, rows in (
         ("cells", _cells(audits)),
@@ -30,28 +39,19 @@ def write_tables(results: StudyResults, audits: Sequence[Audit], folder: Path) -
         ("ranks", _ranks(audits)),
         ("agreement", _agreement(audits)),
         ("fits", _fits(audits)),
-        ("leakage", _leakage(results)),
-        ("times", _times(results)),
+        ("leakage", _leakage(everything)),
+        ("times", _times(everything)),
     ):
         written.append(write_csv(folder / f"{name}.csv", rows))
+    if parts:
+        written.append(write_csv(folder / "parts.csv", parts_rows(parts)))
     return written
 
 
 def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Rows of equal keys; numbers with 6 significant digits, nothing for NaN."""
-    listed = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(listed[0]) if listed else ["empty"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _text(value) for key, value in row.items()} for row in listed)
-    write_atomic(path, text.getvalue())
+    """Writes rows of equal keys."""
+    write_atomic(path, csv_text(rows))
     return path
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.6g}"
-    return value
 
 
 def _head(panel: Panel) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
             for kind in TV_KINDS:
                 for points in POINT_SETS:
                     fit = fit_at(a.panel, kind, drop, points)
-                    if fit.n >= 2:
+                    if fit.n >= FEWEST_POINTS:
                         yield _head(a.panel) | {
                             "drop": drop, "x": kind, "points": points, "n": fit.n, "slope": fit.slope,
                             "intercept": fit.intercept, "r2": fit.r2, "p": fit.p, "spearman": fit.spearman,

@@ -61,6 +61,22 @@ class Times:
         """Share of overhead, if nothing that is unknown were passes."""
         return self.low + self.unknown / self.total if self.total > 0 else float("nan")
 
+    @property
+    def share(self) -> str:
+        """The share of overhead as text, as in "6.1 %", or "2.0 to 9.1 %" where it is not known exactly."""
+        low, high = f"{100 * self.low:.1f}", f"{100 * self.high:.1f}"
+        return f"{high} %" if low == high else f"{low} to {high} %"
+
+    @property
+    def aim(self) -> str:
+        """The share of overhead that a study should stay below."""
+        return f"{100 * MAX_OVERHEAD:.0f} %"
+
+    @property
+    def verdict(self) -> str:
+        """How the overhead compares with the aim."""
+        return "within" if self.high <= MAX_OVERHEAD else "above" if self.low > MAX_OVERHEAD else "perhaps above"
+
 
 def times(meta: dict[str, Any]) -> Times:
     """From the metadata of a study.
@@ -77,9 +93,3 @@ def times(meta: dict[str, Any]) -> Times:
         sum(stages.get(name, 0.0) for name in LEGACY),
         meta.get("waiting_seconds"),
     )
-
-
-def share(t: Times) -> str:
-    """The share of overhead as text, as in "6.1 %", or "2.0 to 9.1 %" where it is not known exactly."""
-    low, high = f"{100 * t.low:.1f}", f"{100 * t.high:.1f}"
-    return f"{high} %" if low == high else f"{low} to {high} %"

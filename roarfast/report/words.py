@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from roarfast.report.audit import ALPHA, Audit, Count
-from roarfast.report.figures import p_text, signed
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
-from roarfast.report.html import number, percent
+from roarfast.report.text import listed, number, p_text, percent, signed
 
 FLAT = 0.05
 """If not even the lowest accuracy is this far below that of whole images, there is nothing to rank."""
-CAUTION = (
-    "A good score here is not proof of a good explanation. Filters such as a blur or a maximum filter see the map only, "
-    "never the model or the data, so they cannot add information about the model (data processing inequality). Where they "
-    "still improve the score, the benchmark rewards the shape of the masks: compact, blurry masks remove whole structures "
-    "of an image, scattered ones leave neighbours from which a network recovers what was removed.",
-    "So do not call one estimator better than another from these accuracies alone. Report total variation beside them, "
-    "compare estimators of similar blur, and mistrust an advantage that a filter gives to any map. How strong the effect is "
-    "depends on the data. The same holds for ROAD, which generates its images in the same way.",
-)
-LEAKAGE = (
-    "Accuracy of a network that was trained and tested on the removal masks alone, without any image. Whatever lies above "
-    "chance (one divided by the number of classes) is given away by the shape of the masks, and a retrained network can use it."
-)
 
 
 def direction(panel: Panel) -> str:
@@ -149,12 +134,6 @@ def _rank_sentences(audit: Audit) -> list[str]:
     return sentences
 
 
-def names(estimators: Sequence[str]) -> str:
-    """Estimators for people, at most three by name."""
-    shown = ", ".join(map(pretty, estimators[:3]))
-    return shown + (f" and {len(estimators) - 3} more" if len(estimators) > 3 else "")
-
-
 def standings(panel: Panel) -> str:
     """Best plain estimator at the highest common rate, with the baselines."""
     for drop in reversed(panel.main_drops):
@@ -163,7 +142,7 @@ def standings(panel: Panel) -> str:
         if not real:
             continue
         top = (min if panel.better == "lower" else max)(real.values())
-        parts = [f"best plain estimator {names([e for e in real if real[e] == top])} {percent(top)} %"]
+        parts = [f"best plain estimator {listed([pretty(e) for e in real if real[e] == top])} {percent(top)} %"]
         parts += [f"{words} {percent(plain[b])} %" for b, words in BASELINES.items() if b in plain]
         if not math.isnan(panel.base.mean):
             parts.append(f"nothing removed {percent(panel.base.mean)} %")

@@ -75,10 +75,10 @@ def test_paired_test_wants_pairs() -> None:
 
 def test_holm_by_hand() -> None:
     """Holm's own procedure: the smallest times m, the next times m - 1, … never falling, at most 1."""
-    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([0.5, 0.9]) == pytest.approx([1, 1])
-    assert stats.holm([0.03]) == pytest.approx([0.03])
-    assert stats.holm([]).size == 0
+    assert stats.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm(np.array([0.5, 0.9])) == pytest.approx([1, 1])
+    assert stats.holm(np.array([0.03])) == pytest.approx([0.03])
+    assert stats.holm(np.array([])).size == 0
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
@@ -86,11 +86,11 @@ def test_holm_is_the_closed_test_of_bonferroni(p: list[float]) -> None:
     """Adjusted p = the largest Bonferroni p of any intersection of hypotheses that holds this one."""
     subsets = [s for r in range(1, len(p) + 1) for s in itertools.combinations(range(len(p)), r)]
     expected = [max(min(1, len(s) * min(p[j] for j in s)) for s in subsets if i in s) for i in range(len(p))]
-    assert stats.holm(p) == pytest.approx(expected)
+    assert stats.holm(np.array(p)) == pytest.approx(expected)
 
 
 def test_holm_leaves_out_tests_that_could_not_be_made() -> None:
-    adjusted = stats.holm([0.01, math.nan, 0.02])
+    adjusted = stats.holm(np.array([0.01, math.nan, 0.02]))
     assert adjusted[[0, 2]] == pytest.approx([0.02, 0.02])
     assert math.isnan(adjusted[1])
 

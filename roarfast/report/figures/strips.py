@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast._files import write_atomic
-from roarfast.report import plotting
+from roarfast.report.figures import plotting
+from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import pretty
-from roarfast.report.plotting import Figure
+from roarfast.study.runfolder import RunFolder
 from roarfast.study.validate import estimator_slug
 
 Pixels = npt.NDArray[np.uint8]
@@ -22,15 +23,15 @@ MAX_IMAGES = 2
 GAP = 0.08  # between panels, as a fraction of an image's width
 
 
-def strips(examples: Path, estimators: Sequence[str], folder: Path) -> list[Figure]:
-    """One picture per estimator that has a file in `examples`; files that cannot be read are left out.
+def strips(files: RunFolder, estimators: Sequence[str], folder: Path) -> list[Figure]:
+    """One picture per estimator that has a file in the run folder; files that cannot be read are left out.
 
     Files are `<slug>.npz` as a study writes them: images uint8 `[M, H, W, C]`, processed `[K, M, H, W]`, mask
     `[K, D, M, H, W]` (True = removed), modified `[K, D, M, H, W, C]`, postprocess `[K]`, drops `[D]`.
     """
     found = []
     for estimator in estimators:
-        path = examples / f"{estimator_slug(estimator)}.npz"
+        path = files.example(estimator)
         if not path.exists():
             continue
         try:

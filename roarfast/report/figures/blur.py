@@ -1,4 +1,4 @@
-"""The figures of total variation of one panel: arrows of post-processing, and the regression over estimators."""
+"""How post-processing moves the total variation of masks, and accuracy with it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from roarfast.report import plotting
-from roarfast.report.figures import p_text
-from roarfast.report.grid import BASELINES, Panel, pretty
-from roarfast.report.html import number
-from roarfast.report.plotting import Figure
-from roarfast.report.regression import TV_KINDS, fit_at, points_at
+from roarfast.report.figures import plotting
+from roarfast.report.figures.plotting import Figure
+from roarfast.report.grid import Panel, pretty
+from roarfast.report.regression import shown_rates
 
 _ARROW = {"arrowstyle": "-|>", "color": plotting.GREY, "linewidth": 0, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 10}
 
@@ -45,14 +43,6 @@ def tv_arrows(panel: Panel, folder: Path) -> Figure | None:
             plotting.place_labels(axis, [path[0][1] for path in by_rate.values()], [f"t = {t:g}" for t in by_rate], own)
         note = f"How post-processing moves mask total variation and accuracy; {panel.better} accuracy is better."
         return plotting.finish(figure, folder, f"{panel.slug}-arrows", f"Blur and accuracy: {panel.title}", note)
-
-
-def shown_rates(panel: Panel) -> list[float]:
-    """At most four of the rates, evenly chosen with the first and the last: more cannot be told apart."""
-    drops = panel.main_drops
-    if len(drops) <= 4:
-        return drops
-    return [drops[round(i * (len(drops) - 1) / 3)] for i in range(4)]
 
 
 def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float]]]) -> None:
@@ -91,69 +81,3 @@ def _marker_legend(figure: Any, panel: Panel, title: str) -> None:
     styles = [plotting.K_STYLES[i % len(plotting.K_STYLES)] for i in range(len(panel.postprocesses))]
     handles = [Line2D([], [], color=colour, marker=marker, linestyle="none") for colour, marker, _ in styles]
     plotting.legend(figure, title, handles, panel.postprocesses)
-
-
-def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
-    """Plain maps: TV against accuracy over estimators with the fitted line; mask TV left, min-max map TV right."""
-    drops = [t for t in shown_rates(panel) if len(points_at(panel, "tv_mask", t, "paper")) >= 3]
-    if not drops:
-        return None
-    with plotting.style() as new_figure:
-        figure = new_figure(plotting.WIDTH, 2.9 * len(drops) + 0.6)
-        axes = figure.subplots(len(drops), 2, sharey="row", squeeze=False)
-        for row, drop in zip(axes, drops):
-            for axis, (kind, label) in zip(row, TV_KINDS.items()):
-                _scatter(axis, panel, kind, drop)
-                axis.set_xlabel(label)
-                plotting.percent_axis(axis.yaxis)
-            row[0].set_ylabel("accuracy (%)")
-        _scatter_legend(figure, panel)
-        for row, drop in zip(axes, drops):
-            for axis, kind in zip(row, TV_KINDS):
-                points = points_at(panel, kind, drop)
-                plotting.place_labels(axis, list(points.values()), [pretty(e) for e in points])
-        note = (
-            "Total variation of plain masks and maps against accuracy, with the least-squares line and its 95 % band."
-        )
-        return plotting.finish(figure, folder, f"{panel.slug}-scatter", f"Regression: {panel.title}", note)
-
-
-def _scatter(axis: Any, panel: Panel, kind: str, drop: float) -> None:
-    import numpy as np
-
-    points = points_at(panel, kind, drop)
-    for estimator, (x, y) in points.items():
-        hollow = estimator in BASELINES
-        face = "white" if hollow else plotting.BLUE
-        axis.plot(x, y, "o", markersize=6, markerfacecolor=face, markeredgecolor=plotting.BLUE, zorder=4)
-    fit = fit_at(panel, kind, drop)
-    axis.margins(0.12)
-    if points:
-        axis.set_ylim(*plotting.y_limits([y for _, y in points.values()]))
-    title = f"t = {drop:g}"
-    if not math.isnan(fit.r2):
-        grid = np.linspace(min(p[0] for p in points.values()), max(p[0] for p in points.values()), 60)
-        axis.plot(grid, fit.line(grid), color=plotting.VERMILION, linewidth=1.4, zorder=3)
-        if fit.n > 2:
-            line, half = fit.line(grid), fit.band(grid)
-            axis.fill_between(
-                grid, line - half, line + half, color=plotting.VERMILION, alpha=0.12, linewidth=0, zorder=1
-            )
-        title += f":  R² = {fit.r2:.2f} ({p_text(fit.p)}),  Spearman ρ = {number(fit.spearman, 2)} ({p_text(fit.spearman_p)})"
-    axis.set_title(title, loc="left", fontweight="normal", fontsize=8.5)
-
-
-def _scatter_legend(figure: Any, panel: Panel) -> None:
-    from matplotlib.lines import Line2D
-
-    handles: dict[str, Any] = {
-        "estimator, plain map": Line2D([], [], marker="o", color=plotting.BLUE, linestyle="none")
-    }
-    if any(e in BASELINES for e in panel.estimators):
-        hollow = Line2D([], [], marker="o", markerfacecolor="white", color=plotting.BLUE, linestyle="none")
-        handles["random baseline"] = hollow
-    handles["least squares, 95 % band"] = Line2D([], [], color=plotting.VERMILION, linewidth=1.4)
-    title = (
-        f"{panel.title}: total variation of masks (left) and maps (right) against accuracy ({panel.better} is better)"
-    )
-    plotting.legend(figure, title, handles.values(), handles.keys())

@@ -1,0 +1,1 @@
+"""The figures of the report, one module per subject."""
