@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from roarfast.metrics.perturbation import Perturbation
     from roarfast.metrics.problem import Problem
     from roarfast.metrics.record import Line, Outcome, Score, get_score, register, score_names
-    from roarfast.metrics.resampling import holm, interval
+    from roarfast.metrics.resampling import Estimate, Resampled, bootstrap, holm
     from roarfast.metrics.responses import Responses, ResponsesCorrupt
-    from roarfast.metrics.results import Comparison, Curve, Result, Scores, compare
+    from roarfast.metrics.results import Comparison, Curve, Result, compare
     from roarfast.metrics.sanity import Randomization, parameter_randomization
     from roarfast.metrics.scores.reference_flipping import dice, expected_dice, reference_map
     from roarfast.metrics.scores.soundness import Convention, Soundness, soundness_along, soundness_of
+    from roarfast.metrics.table import Scores
 
 _HOMES = {
     "baselines": ("baseline_map", "spearman"),
@@ -41,12 +42,13 @@ _HOMES = {
     "perturbation": ("Perturbation",),
     "problem": ("Problem",),
     "record": ("Line", "Outcome", "Score", "get_score", "register", "score_names"),
-    "resampling": ("holm", "interval"),
+    "resampling": ("Estimate", "Resampled", "bootstrap", "holm"),
     "responses": ("Responses", "ResponsesCorrupt"),
-    "results": ("Comparison", "Curve", "Result", "Scores", "compare"),
+    "results": ("Comparison", "Curve", "Result", "compare"),
     "sanity": ("Randomization", "parameter_randomization"),
     "scores.reference_flipping": ("dice", "expected_dice", "reference_map"),
     "scores.soundness": ("Convention", "Soundness", "soundness_along", "soundness_of"),
+    "table": ("Scores",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -55,6 +57,7 @@ __all__ = [
     "Convention",
     "Curve",
     "EqualDamage",
+    "Estimate",
     "Inputs",
     "Line",
     "NULLS",
@@ -64,6 +67,7 @@ __all__ = [
     "Perturbation",
     "Problem",
     "Randomization",
+    "Resampled",
     "Responses",
     "ResponsesCorrupt",
     "Result",
@@ -71,6 +75,7 @@ __all__ = [
     "Scores",
     "Soundness",
     "baseline_map",
+    "bootstrap",
     "common_low",
     "compare",
     "dice",
@@ -82,7 +87,6 @@ __all__ = [
     "get_score",
     "hausdorff",
     "holm",
-    "interval",
     "introduce",
     "make_codes",
     "null_maps",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from roarfast.metrics.bootstrap import Floats
 from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
 from roarfast.metrics.damage_parts import Parts, split, summarise
 from roarfast.metrics.engine import integers, make_codes, respond
 from roarfast.metrics.inputs import Inputs, read_inputs
 from roarfast.metrics.nulls import Null, null_maps
 from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.resampling import Floats
 from roarfast.metrics.responses import Responses
 
 RESPONSES = ("accuracy", "probability", "bits")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.metrics.bootstrap import Estimate, interval, resample
+from roarfast.metrics.resampling import Estimate, bootstrap
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,11 +82,14 @@ def equal_damage(
     value = _below_diagonal(knots_x, knots_y, bottom)
     score = Estimate(value)
     if resamples and not np.isnan(value):
-        weights = resample(x.shape[1], resamples, seed)
-        curves = zip(weights @ x.T, weights @ y.T, weights @ whole)
-        # The range is the resample's own too, unless it is given: its lower end is an estimate as well.
-        draws = [_below_diagonal(*_curve(a, b, float(c)), low, reach=False) for a, b, c in curves]
-        score = interval(value, np.array(draws), level)
+
+        def statistic(weights: Floats) -> Floats:
+            share = weights / weights.sum(1, keepdims=True)
+            curves = zip(share @ x.T, share @ y.T, share @ whole)
+            # The range is the resample's own too, unless it is given: its lower end is an estimate as well.
+            return np.array([_below_diagonal(*_curve(a, b, float(c)), low, reach=False) for a, b, c in curves])
+
+        score = bootstrap(statistic, x.shape[1], resamples, seed, value).estimate(level)
     return EqualDamage(score, bottom, float(knots_x[-1]), knots_x, knots_y)
 
 

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.metrics.bootstrap import Estimate, above_zero, mean_interval, resample, trial_interval
-from roarfast.metrics.resampling import holm
+from roarfast.metrics.resampling import Estimate, above_zero, bootstrap, holm, trial_interval, weighted_mean
 
 Floats = npt.NDArray[np.float64]
 
@@ -242,13 +241,15 @@ def summarise(
     ((trials, images),) = shapes
     if images < 2:
         raise ValueError(f"parts need at least two images, got {images}")
-    weights = resample(images, resamples, seed)
+    names = ("damage", *PARTS)
+    values = np.concatenate([[s.part(part).mean(0) for part in names] for s in splits.values()])
+    drawn = bootstrap(weighted_mean(values), images, resamples, seed)
     p = {name: above_zero(s.part("model").mean(0)) for name, s in splits.items()}
     adjusted = dict(zip(p, map(float, holm(np.array(list(p.values()))))))
     rows = {}
-    for name, s in splits.items():
-        estimates = {part: mean_interval(s.part(part).mean(0), weights, level) for part in ("damage", *PARTS)}
-        by_trial = {part: trial_interval(s.part(part).mean(1), level) for part in ("damage", *PARTS)}
+    for i, (name, s) in enumerate(splits.items()):
+        estimates = {part: drawn[len(names) * i + j].estimate(level) for j, part in enumerate(names)}
+        by_trial = {part: trial_interval(s.part(part).mean(1), level) for part in names}
         rows[name] = EstimatorParts(
             name, float(s.base.mean()), float(s.own.mean()), **estimates, p=p[name], p_holm=adjusted[name], over_trials=by_trial,
         )  # fmt: skip

@@ -16,7 +16,8 @@ from roarfast.metrics.maps import read_maps, read_segments
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Score, get_score
-from roarfast.metrics.results import Result, Scores
+from roarfast.metrics.results import Result
+from roarfast.metrics.table import Scores
 
 DEFAULT = ("road", "deletion", "insertion", "soundness", "completeness")
 

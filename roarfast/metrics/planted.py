@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
-from roarfast.metrics.bootstrap import Estimate, trial_interval
+from roarfast.metrics.resampling import Estimate, trial_interval
 
 Floats = npt.NDArray[np.float64]
 Maps = dict[str, npt.NDArray[np.float32]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roarfast.metrics.results import Scores
+    from roarfast.metrics.table import Scores
 
 
 def plot_scores(scores: Scores) -> Any:

@@ -31,6 +31,7 @@ class Problem:
         ids: int64 `[N]`, sample ids.
         segments: int64 `[N, H, W]`: pixels that go together; None: each by itself.
         options: Of `respond`: batch size, device, progress.
+        shared: What a score has found out that does not depend on the maps, for the next maps.
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Problem:
     ids: Tensor
     segments: Tensor | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False)
     _predicted: Tensor | None = None
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from roarfast.metrics.baselines import spearman
-from roarfast.metrics.resampling import bootstrap, interval, weighted_mean
+from roarfast.metrics.resampling import bootstrap, weighted_mean
 
 Floats = npt.NDArray[np.float64]
 ORDERS = ("top_down", "independent")
@@ -91,12 +91,9 @@ def parameter_randomization(
             changed.get_submodule(name).reset_parameters()  # type: ignore[operator]
             values.append(spearman(original, _maps(explain(changed, images), absolute)))
     per_image = np.stack(values)
-    mean = weighted_mean(per_image)
-    draws = bootstrap(mean, per_image.shape[1], resamples, seed)
-    low, high = interval(draws)
-    return Randomization(
-        tuple(reversed(layers)), mean(np.ones((1, per_image.shape[1])))[0], low, high, per_image, order
-    )
+    found = bootstrap(weighted_mean(per_image), per_image.shape[1], resamples, seed)
+    low, high = found.interval()
+    return Randomization(tuple(reversed(layers)), found.value, low, high, per_image, order)
 
 
 def _can_reset(module: nn.Module) -> bool:

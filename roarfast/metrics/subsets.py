@@ -12,6 +12,7 @@ from torch import Tensor
 import roarfast as rf
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.problem import Problem
+from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,12 +30,17 @@ def subset_effects(
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 2:
         raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
     how = Perturbation(fill=problem.auto_fill(fill))
-    attribution, effect = [], []
+    # What the model says of random subsets does not depend on the maps: it is asked once for all of them.
+    key = ("subset effects", tuple(sizes), draws, how, scored)
+    asked: list[Responses] = problem.shared.get(key, [])
+    attribution = []
     for draw in range(draws):
         codes = problem.codes(problem.random_maps(draw), sizes, how)
-        responses = problem.respond(None, sizes, how, codes=codes, scored=scored)
+        if len(asked) <= draw:
+            asked.append(problem.respond(None, sizes, how, codes=codes, scored=scored))
         attribution.append(rf.code_sums(maps, codes, len(sizes) + 1).numpy()[:, :-1].cumsum(1).T)
-        effect.append(responses.ends(indicator)[0] - responses.values(indicator))
+    problem.shared[key] = asked
+    effect = [responses.ends(indicator)[0] - responses.values(indicator) for responses in asked]
     return np.stack(attribution), np.stack(effect)
 
 

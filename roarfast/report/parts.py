@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.metrics.bootstrap import trial_interval
 from roarfast.metrics.damage_parts import PARTS, EstimatorParts, Parts, split
+from roarfast.metrics.resampling import trial_interval
 from roarfast.report.grid import slug
 from roarfast.report.table import Table, Td, table
 from roarfast.study.protocol import describe

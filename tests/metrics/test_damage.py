@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import roarfast as rf
-from roarfast.metrics import bootstrap
 from roarfast.metrics.damage_curve import common_low, equal_damage, excess
 from roarfast.metrics.damage_parts import join, split, summarise
 from roarfast.metrics.damage_plot import plot_equal_damage, plot_parts
@@ -199,19 +198,11 @@ def test_equal_damage_figure():
         (lambda: summarise({"a": split([1], [[1]], [[1]], [[1]])}), "at least two images, got 1"),
         (lambda: equal_damage([[1.0]], [[1.0]]), "base must be given"),
         (lambda: equal_damage([1.0], [1.0], [1.0]), r"null must be Responses or values \[R, N\]"),
-        (lambda: bootstrap.resample(0), "n and count must be at least 1, got 0"),
     ],
 )
 def test_bad_inputs(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_resamples_are_multinomial():
-    w = bootstrap.resample(50, 4000, seed=1)
-    np.testing.assert_allclose(w.sum(1), 1)
-    assert w.mean() == pytest.approx(1 / 50)
-    assert (w * 50).var() == pytest.approx(1 - 1 / 50, rel=0.05)
 
 
 def test_no_common_range_is_said():
