@@ -6,15 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from roarfast._files import write_atomic
 from roarfast.study.errors import StudyError
-
-if TYPE_CHECKING:
-    from roarfast.study.study import Setup, Study
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/<name of the study>.")]
 
@@ -35,23 +31,8 @@ def demo_command(
     ] = None,
 ) -> None:
     """Run the embedded study on generated images, a few minutes on two cores; write its report, print a summary."""
-    from roarfast.report import build, summary
-    from roarfast.study.presets import PRESETS
-    from roarfast.study.runfolder import check_claim
-    from roarfast.study.study import Study
-
     with _clear_errors():
-        check_claim(out, None)
-        out.mkdir(parents=True, exist_ok=True)
-        config = out / "study.toml"
-        if not config.exists():
-            write_atomic(config, PRESETS["demo"])
-        study = Study.from_toml(config, out)
-        failed = run_study(study, workers=workers)
-        results = study.results
-        print(summary(results, build(out, results=results)))
-        if failed:
-            raise typer.Exit(1)
+        _exit(_actions().demo(out, workers))
 
 
 def init_command(
@@ -62,20 +43,8 @@ def init_command(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write a commented config file to start from."""
-    from roarfast.study.errors import nearest
-    from roarfast.study.presets import PRESETS
-
     with _clear_errors():
-        if preset not in PRESETS:
-            raise StudyError(f"there is no preset {preset!r}{nearest(preset, PRESETS)}")
-        if file.exists() and not force:
-            raise StudyError(f"{file} exists already: choose another name, or --force to replace it")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, PRESETS[preset])
-        except OSError as error:
-            raise StudyError(str(error)) from None
-        print(f"wrote {file}: look at it, then `roarfast run {file}`")
+        _actions().init(file, preset, force)
 
 
 def run_command(
@@ -99,34 +68,15 @@ def run_command(
     ] = False,
 ) -> None:
     """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
-    from roarfast.report import build, summary
-    from roarfast.study.grid import parse_shard
-    from roarfast.study.runfolder import RunFolder
-    from roarfast.study.study import Study
-
     with _clear_errors():
-        study = Study.from_toml(file, out, data_root, mask_only)
-        part = parse_shard(shard) if shard else None
-        if part:
-            study = study.shard(*part)
-        if dry_run:
-            _dry_run(study, workers, device, only, part)
-            return
-        failed = run_study(study, workers=workers, device=device, only=only, shard=part)
-        print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
-        if report and part is None:
-            results = study.results
-            print(summary(results, build(study.folder, results=results)))
-        if failed:
-            raise typer.Exit(1)
+        where = {"workers": workers, "device": device, "only": only}
+        _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, **where))
 
 
 def status_command(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Show how far a study is: done, running, failed, time left."""
-    from roarfast.study.status import describe
-
     with _clear_errors():
-        print(describe(folder))
+        _actions().show_status(folder)
 
 
 def merge_command(
@@ -136,56 +86,19 @@ def merge_command(
     ] = None,
 ) -> None:
     """Put the shards of a study together."""
-    from roarfast.study.merge import merge
-    from roarfast.study.runfolder import RunFolder
-
     with _clear_errors():
-        merged = merge(folder, shards or RunFolder(folder).find_shards())
-        print(f"{folder}: {merged.done} cells done, {merged.failed} failed, {merged.missing} missing")
-        if merged.failed:
-            raise typer.Exit(1)
+        _exit(_actions().merge_shards(folder, shards))
 
 
-def run_study(study: Study, **options: Any) -> list[str]:
-    """Runs a study with a progress display; prints what failed and returns it."""
-    from roarfast.study.progress import make_progress
+def _actions() -> Any:
+    from roarfast.study import actions  # torch, matplotlib: `--help` need not wait for them
 
-    progress = make_progress()
-
-    def tell(setup: Setup) -> None:
-        if len(setup.devices) == 1:
-            progress.note(f"one worker on {setup.devices[0]}, in this process")
-
-    outcome = study.run(progress=progress, on_setup=tell, **options)
-    if outcome.skipped and not outcome.done:
-        print("everything was done already")
-    for line in outcome.failed[:20]:
-        print(f"failed: {line}", file=sys.stderr)
-    return outcome.failed
+    return actions
 
 
-def _dry_run(
-    study: Study, workers: int | None, device: str | None, only: str | None, part: tuple[int, int] | None
-) -> None:
-    from roarfast.study import estimate
-    from roarfast.study.calibrate import calibrate
-    from roarfast.study.runfolder import RunFolder
-    from roarfast.study.store import Store
-
-    setup = study.setup(device, workers, only, part)
-    done: set[str] = set()
-    work: set[str] = set()
-    files = RunFolder(study.folder)
-    if files.store.exists():
-        with Store.open_readonly(study.folder) as store:
-            done = {key for key, status in store.statuses().items() if status == "done"}
-            finished = done | set(store.work())
-        work = {k for k, t in setup.plan.tasks.items() if k in finished and files.has(t)}
-    left = setup.plan.needed(done, work)
-    print(estimate.list_cells(setup.plan, left))
-    print("calibrating …", file=sys.stderr)
-    pace = calibrate(study.config, setup.devices[0]) if left else None
-    print(estimate.describe(study.config, setup.plan, left, pace, len(setup.devices)))
+def _exit(well: bool) -> None:
+    if not well:
+        raise typer.Exit(1)
 
 
 @contextmanager

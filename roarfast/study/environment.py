@@ -1,20 +1,34 @@
-"""What a study runs on: devices, versions, hardware."""
+"""What a study runs on (devices, versions, hardware), and about how long it would take there (`--dry-run`)."""
 
 from __future__ import annotations
 
 import os
 import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 import torch
 
+import roarfast as rf
 from roarfast import info
 from roarfast._backend import available_cores
 from roarfast._version import __version__
-from roarfast.study.config import StudyConfig
+from roarfast.explain import Plan as PassPlan
+from roarfast.explain.names import parse_all
 from roarfast.study.errors import StudyError
+from roarfast.study.images import load_data
+from roarfast.study.plan import Plan
+from roarfast.study.progress import duration
+from roarfast.study.protocol import find
+from roarfast.study.schema import StudyConfig
+from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, MapsTask, Task
+from roarfast.train import build_model
+
+_SAMPLE = 256
 
 
 def choose_devices(device: str, workers: int | str, config: StudyConfig) -> list[str]:
@@ -40,7 +54,7 @@ def versions() -> dict[str, str]:
     return {
         "roarfast": __version__,
         "torch": str(torch.__version__),
-        "numpy": numpy.__version__,
+        "numpy": np.__version__,
         "python": platform.python_version(),
     }
 
@@ -60,3 +74,151 @@ def _cpu_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds per image of every kind of work, and the sizes of a study.
+
+    Attributes:
+        train: A step of training.
+        evaluate: A forward pass.
+        gradient: A forward and a backward pass.
+        codes: Ranking.
+        impute: Linear imputation.
+        images: Split → number.
+        epochs: Of a training.
+        passes: Estimators → gradient passes per image.
+    """
+
+    train: float
+    evaluate: float
+    gradient: float
+    codes: float
+    impute: float
+    images: dict[str, int]
+    epochs: int
+    passes: Callable[[Sequence[str]], int]
+
+    def seconds(self, task: Task) -> float:
+        """The time of a task."""
+        train, test = self.images["train"], self.images["test"]
+        training = self.train * train * self.epochs + self.evaluate * test
+        if isinstance(task, BaseTask):
+            return training
+        if isinstance(task, MapsTask):
+            return self.passes(task.estimators) * self.gradient * sum(self.images[split] for split in task.splits)
+        if isinstance(task, CodesTask):
+            return self.codes * sum(self.images[split] for split, orders in task.orders.items() if orders)
+        if not isinstance(task, CellsTask):
+            return 0.5
+        protocol = find(task.cell.protocol)
+        each = training if protocol.trains else self.evaluate * test
+        if protocol.imputes:
+            each += self.impute * (train + test if protocol.trains else test)
+        return each * len(task.cells)
+
+
+def calibrate(config: StudyConfig, device: str) -> Pace:
+    """Times a few batches of training, evaluation, gradients, codes and imputation."""
+    if device == "cpu":
+        torch.set_num_threads(config.run.threads)
+        rf.set_num_threads(config.run.threads)
+    train, test = load_data(config.data)
+    recipe = config.resolved_recipe()
+    model = build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options).to(
+        device
+    )
+    n = min(_SAMPLE, len(train), len(test), recipe.batch_size)
+    x = (torch.from_numpy(np.ascontiguousarray(train.images[:n])).permute(0, 3, 1, 2).float() / 255).to(device)
+    y = torch.from_numpy(train.labels[:n]).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    def gradient() -> None:
+        leaf = x.clone().requires_grad_()
+        torch.autograd.grad(model(leaf).amax(1).sum(), leaf)
+
+    def evaluate() -> None:
+        with torch.no_grad():
+            model(x)
+
+    maps = np.random.default_rng(0).random((n, *train.image_shape[:2]), np.float32)
+    images = np.ascontiguousarray(train.images[:n].transpose(0, 3, 1, 2), np.float32) / 255
+    options = config.explain_options()
+    outside = [entry.name for entry in config.estimators]
+    train_pace = _seconds(step) / n
+    model.eval()
+    return Pace(
+        train=train_pace,
+        evaluate=_seconds(evaluate) / n,
+        gradient=_seconds(gradient) / n,
+        codes=2 * _seconds(lambda: rf.rank_codes(maps, [0.1, 0.3, 0.5])) / n,
+        impute=_seconds(lambda: rf.impute_linear(images, maps > 0.5)) / n,
+        images={"train": len(train), "test": len(test)},
+        epochs=recipe.epochs,
+        passes=lambda names: max(1, PassPlan(parse_all(names, outside), options, predict=True).backwards),
+    )
+
+
+def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        call()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace | None, workers: int) -> str:
+    """The tasks by kind with their share of the time, and the total."""
+    lines = [f"{config.name}: {len(plan.cells)} cells in the grid"]
+    kinds = {
+        "base": "base models, one per trial",
+        "maps": "passes for maps: estimators that share passes are computed together",
+        "codes": "rank codes, one per (estimator, post-processing, trial), for all drop rates and protocols",
+        "examples": "example strips",
+    }
+    counts: dict[str, list[Task]] = {}
+    for task in plan.tasks.values():
+        counts.setdefault(task.cost_class, []).append(task)
+    order = sorted(counts, key=lambda name: list(kinds).index(name) if name in kinds else len(kinds))
+    for name in order:
+        tasks = counts[name]
+        open_tasks = [task for task in tasks if task.key in left]
+        line = f"  {name:<13}{len(tasks):>5}  {kinds.get(name) or _what(tasks)}"
+        if len(open_tasks) < len(tasks):
+            line += f" ({len(tasks) - len(open_tasks)} done)"
+        if pace is not None and open_tasks:
+            line += f": about {duration(sum(pace.seconds(task) for task in open_tasks))}"
+        lines.append(line)
+    if pace is not None:
+        total = sum(pace.seconds(task) for task in left.values()) / workers
+        lines.append(f"  about {duration(total)} with {workers} worker{'s' * (workers != 1)}, from a short calibration")
+    return "\n".join(lines)
+
+
+def _what(tasks: list[Task]) -> str:
+    """What tasks of a protocol are."""
+    first = next(task for task in tasks if isinstance(task, CellsTask))
+    if first.kind == "curve":
+        return f"curves on the base model, {sum(len(task.finishes) for task in tasks)} cells"
+    return "cells, retrained" if find(first.cell.protocol).trains else "cells on the base model"
+
+
+def list_cells(plan: Plan, left: dict[str, Task]) -> str:
+    """One line per cell: key, label, and whether it is done."""
+    lines = []
+    planned = {key for task in plan.tasks.values() for key in task.finishes}
+    still_open = {key for task in left.values() for key in task.finishes}
+    for key, cell in plan.cells.items():
+        if key in planned:
+            lines.append(f"  {key[:12]}  {cell.label}{'' if key in still_open else '  (done)'}")
+    return "\n".join(lines)

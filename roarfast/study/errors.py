@@ -1,9 +1,10 @@
-"""Errors that a user can act on: the command line prints their message without a traceback."""
+"""Errors that a user can act on: the command line prints their message without a traceback. With the lines of configs."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -17,19 +18,6 @@ class FolderInUse(StudyError):
 
 class OutOfSpace(StudyError):
     """The disk is full; nothing finished is lost."""
-
-
-class ArtefactDamaged(StudyError):
-    """A file that an earlier task left is missing or damaged; the task that made it must run again.
-
-    Attributes:
-        kind: Of that task.
-        spec: What its key or its spec has: `key` of a base model or codes; `base` and `estimator` of maps.
-    """
-
-    def __init__(self, message: str, kind: str, **spec: str) -> None:
-        super().__init__(message)
-        self.kind, self.spec = kind, spec
 
 
 @dataclass(frozen=True)
@@ -62,3 +50,37 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; allowed: {', '.join(names)}" if names else ""
+
+
+_TABLE = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(#.*)?$")
+_KEY = re.compile(r"^\s*(\"[^\"]+\"|'[^']+'|[A-Za-z0-9_.-]+)\s*=")
+
+
+def line_of(text: str | None, path: Sequence[str]) -> int | None:
+    r"""The line (from 1) where the deepest findable part of `path` stands; None without a text or a match.
+
+    Example:
+        >>> line_of("a = 1\n[data]\nname = 'x'\n[[grid]]\ndrops = [3]\n", ["grid", "0", "drops", "0"])
+        5
+    """
+    if text is None:
+        return None
+    lines: dict[tuple[str, ...], int] = {}
+    counts: dict[str, int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = _TABLE.match(line)
+        if header and "=" not in header[2]:
+            table = tuple(part.strip("\"' ") for part in header[2].split("."))
+            if header[1] == "[[":
+                counts[header[2]] = counts.get(header[2], -1) + 1
+                table = (*table, str(counts[header[2]]))
+            lines.setdefault(table, number)
+            continue
+        key = _KEY.match(line)
+        if key:
+            lines.setdefault((*table, *(part.strip("\"'") for part in key[1].split("."))), number)
+    for length in range(len(path), 0, -1):
+        if tuple(path[:length]) in lines:
+            return lines[tuple(path[:length])]
+    return None

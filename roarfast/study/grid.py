@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
-from roarfast.study import validate
-from roarfast.study.config import BASELINES, StudyConfig
+from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.protocol import find
-from roarfast.study.records import NO_ESTIMATOR
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the grid; see `roarfast.study.records.Record` for the meaning of the fields."""
-
-    protocol: str
-    estimator: str
-    postprocess: str
-    order: str
-    drop: float
-    trial: int
-    null: str = "own"
-
-    @property
-    def label(self) -> str:
-        """What the progress display shows."""
-        if self.protocol == "base":
-            return f"base model, trial {self.trial}"
-        order = " lerf" if self.order == "lerf" else ""
-        null = f", null {self.null}" if self.null != "own" else ""
-        return f"{self.protocol}{order} {self.estimator} {self.postprocess} t={self.drop:g} trial {self.trial}{null}"
+from roarfast.study.records import NO_ESTIMATOR, Cell
+from roarfast.study.schema import BASELINES, StudyConfig
 
 
 def other_trial(trial: int) -> int:
@@ -131,9 +108,9 @@ def _shown(value: Any) -> str:
 def _normal(name: str, value: str) -> str:
     try:
         if name == "estimator":
-            return validate.canonical_estimator(value)
+            return names.canonical_estimator(value)
         if name == "postprocess":
-            return validate.canonical_postprocess(value)
+            return names.canonical_postprocess(value)
         return f"{float(value):g}" if name == "drop" else value
     except ValueError as error:
         raise StudyError(f"--only: {name}={value}: {error}") from None

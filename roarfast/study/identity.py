@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
-from roarfast.study.config import BASELINES, StudyConfig
 from roarfast.study.errors import StudyError
-from roarfast.study.grid import Cell
-from roarfast.study.images import load_data
 from roarfast.study.keys import digest
-from roarfast.study.old_names import hashed_removal
+from roarfast.study.migrations import hashed_removal
 from roarfast.study.protocol import find
+from roarfast.study.records import Cell
+from roarfast.study.schema import BASELINES, StudyConfig
 
 RESULT_VERSION = 1
 """Raised when a change of the code changes results, so that old results are not taken for new ones."""
@@ -101,9 +101,8 @@ def _only(name: str, value: Any) -> dict[str, Any]:
     return {name: value} if value else {}
 
 
-def identify(config: StudyConfig, device: str) -> Identity:
-    """Everything that defines results besides the cells; reads the data."""
-    train, test = load_data(config.data)
+def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) -> Identity:
+    """Everything that defines results besides the cells."""
     model = config.model.model_dump(mode="json")
     if config.model.weights is not None:
         path = Path(config.model.weights)

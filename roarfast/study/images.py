@@ -17,13 +17,14 @@ from roarfast._objects import is_reference, load_object
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import split_warnings
 from roarfast.data.load import has_splits
-from roarfast.study.config import DataConfig
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.keys import digest
+from roarfast.study.runfolder import RunFolder
+from roarfast.study.schema import DataConfig
 
 
 @functools.lru_cache(maxsize=2)
-def load_data(data: DataConfig) -> tuple[Any, Any]:
+def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
     """(train, test) of a config; errors say what to do."""
     splits = []
     for split, size in (("train", data.train_size), ("test", data.test_size)):
@@ -63,7 +64,7 @@ def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
     return part
 
 
-def share_data(folder: Path, data: DataConfig) -> None:
+def share_data(folder: RunFolder, data: DataConfig) -> None:
     """Leaves a generated data set in the run folder: its workers would take seconds each to make it again."""
     if data.name != "shapes":
         return
@@ -77,7 +78,7 @@ def share_data(folder: Path, data: DataConfig) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def shared_data(folder: Path, data: DataConfig) -> tuple[Any, Any]:
+def shared_data(folder: RunFolder, data: DataConfig) -> tuple[Dataset, Dataset]:
     """What `share_data` left, or else the same from its source."""
     path = _shared_data(folder, data)
     if not path.is_file():
@@ -91,9 +92,9 @@ def shared_data(folder: Path, data: DataConfig) -> tuple[Any, Any]:
     return train, test
 
 
-def forget_shared_data(folder: Path) -> None:
+def forget_shared_data(folder: RunFolder) -> None:
     """Deletes what `share_data` left, now or in a run that was killed; nothing else."""
-    shared = folder / _SHARED
+    shared = folder.shared
     if shared.is_symlink() or not shared.is_dir():
         return
     for file in shared.iterdir():
@@ -103,15 +104,14 @@ def forget_shared_data(folder: Path) -> None:
         shared.rmdir()
 
 
-_SHARED = ".shared"
 _SHARED_FILE = re.compile(r"[0-9a-f]{16,64}\.npz|\.[0-9a-f]{16,64}\.npz\.\d+\.tmp")
 
 
-def _shared_data(folder: Path, data: DataConfig) -> Path:
-    return folder / _SHARED / f"{digest(data.model_dump(mode='json'))}.npz"
+def _shared_data(folder: RunFolder, data: DataConfig) -> Path:
+    return folder.shared / f"{digest(data.model_dump(mode='json'))}.npz"
 
 
-def _only_classes(data: Any, classes: tuple[str, ...], size: int | None) -> Any:
+def _only_classes(data: Dataset, classes: tuple[str, ...], size: int | None) -> Dataset:
     """The first `size` images of some classes, which are numbered in the order given."""
     for name in classes:
         if name not in data.class_names:

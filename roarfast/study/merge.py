@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roarfast.study.config import StudyConfig
 from roarfast.study.errors import StudyError
-from roarfast.study.grid import Cell, grid_cells
-from roarfast.study.lock import folder_lock
+from roarfast.study.grid import grid_cells
+from roarfast.study.records import Cell
 from roarfast.study.results import load
 from roarfast.study.runfolder import RunFolder, check_claim
+from roarfast.study.schema import StudyConfig
 from roarfast.study.store import Store
 
 _SAME_RESULT = 1e-9
@@ -54,7 +54,7 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
     config = StudyConfig.of(first["config"])
     positions = {cell: i for i, cell in enumerate(grid_cells(config))}
     check_claim(target, _config_file(sources))
-    with folder_lock(target), Store.create(target) as store:
+    with files.lock(), Store.create(target) as store:
         known = {row["key"]: row for row in store.rows()}
         files.prepare(_config_file(sources))
         store.put(**{name: first[name] for name in ("config", "numerics", "data", "versions", "hardware", "seeds")})

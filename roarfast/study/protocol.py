@@ -14,8 +14,8 @@ from typing import Any, Literal
 from roarfast._objects import is_reference, load_object
 from roarfast.study.errors import nearest
 
-Run = Callable[[Any], dict[str, Any]]
-"""Takes a `roarfast.study.cell_work.CellWork`, returns scores by name; with `unit="curve"`, rate → scores by name."""
+Run = Callable[[Any], dict[Any, Any]]
+"""Takes a `roarfast.study.cells.CellWork`, returns scores by name; with `unit="curve"`, rate → scores by name."""
 
 _NO_RETRAIN = (
     "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
@@ -90,7 +90,7 @@ class Protocol:
         return load_object(self.run) if isinstance(self.run, str) else self.run  # type: ignore[no-any-return]
 
 
-_CELLS = "roarfast.study.cell_work:"
+_CELLS = "roarfast.study.cells:"
 PROTOCOLS: dict[str, Protocol] = {
     p.name: p
     for p in (

@@ -1,4 +1,4 @@
-"""What a study found: one `Record` per cell."""
+"""What a study asks and finds: one `Cell` and one `Record` per point of its grid."""
 
 from __future__ import annotations
 
@@ -16,6 +16,34 @@ STAGES = ("training", "evaluation", "map_passes", "map_other", "codes", "impute"
 """Where the time of tasks goes: the first three are passes of a model (`roarfast.report.times` says what each is)."""
 NO_ESTIMATOR = "none"
 """The estimator of `base` records, which remove nothing."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid; see `Record` for the meaning of the fields."""
+
+    protocol: str
+    estimator: str
+    postprocess: str
+    order: str
+    drop: float
+    trial: int
+    null: str = "own"
+
+    @property
+    def label(self) -> str:
+        """What the progress display shows."""
+        return self._words(f" t={self.drop:g}") if self.protocol != "base" else f"base model, trial {self.trial}"
+
+    @property
+    def curve_label(self) -> str:
+        """The same for all rates."""
+        return self._words("")
+
+    def _words(self, rate: str) -> str:
+        order = " lerf" if self.order == "lerf" else ""
+        null = f", null {self.null}" if self.null != "own" else ""
+        return f"{self.protocol}{order} {self.estimator} {self.postprocess}{rate} trial {self.trial}{null}"
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,29 @@
-"""`RunFolder`: where every file of a run lies, and whether a study may work there."""
+"""`RunFolder`: where every file of a run lies, who works there, and whether a study may."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
+import os
 import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock, Timeout
 
 from roarfast._files import write_atomic
-from roarfast._sealed import Damaged, read_sealed
-from roarfast.explain.store import AttributionStore
-from roarfast.study.config import STORE_NAME, StudyConfig
-from roarfast.study.errors import StudyError
-from roarfast.study.grid import Cell
-from roarfast.study.lock import LOCK_NAME, WORKERS_LOCK_NAME
-from roarfast.study.plan import Task
-from roarfast.study.store import Store
-from roarfast.study.validate import estimator_slug
+from roarfast.study.errors import FolderInUse, StudyError
 
-CONFIG_NAME = "study.toml"
-PARTS = ("maps", "codes", "models", "examples", "report")
-_BEFORE_THE_STORE = (LOCK_NAME, WORKERS_LOCK_NAME, CONFIG_NAME, "shards")
+_STORE = "results.sqlite"
+_CONFIG = "study.toml"
+_LOCK, _WORKERS_LOCK = ".lock", ".workers.lock"
+_PARTS = ("maps", "codes", "models", "examples", "report")
+_BEFORE_THE_STORE = (_LOCK, _WORKERS_LOCK, _CONFIG, "shards")
 """What a run may leave that was killed before it had made its store."""
-_FREE_TO_CHANGE = ("run", "grid", "trials")
-"""Sections whose change is not an error by itself: the keys of the cells tell whether results still fit."""
+_PATIENCE = 20.0
+"""Seconds that workers of a killed run get to notice that it is gone."""
 
 
 class RunFolder:
@@ -39,12 +40,12 @@ class RunFolder:
     @property
     def store(self) -> Path:
         """The SQLite file with all results; a folder that has it is a run folder."""
-        return self.path / STORE_NAME
+        return self.path / _STORE
 
     @property
     def config(self) -> Path:
         """The copy of the study's config."""
-        return self.path / CONFIG_NAME
+        return self.path / _CONFIG
 
     @property
     def results_csv(self) -> Path:
@@ -65,13 +66,6 @@ class RunFolder:
     def shared(self) -> Path:
         """Generated images, while workers need them."""
         return self.path / ".shared"
-
-    @property
-    def logs(self) -> Path:
-        """Where workers write what is not an event; made if it is not there."""
-        path = self.path / "logs"
-        path.mkdir(parents=True, exist_ok=True)
-        return path
 
     def maps(self, base: str, split: str) -> Path:
         """The attribution store of a base model and split."""
@@ -95,7 +89,7 @@ class RunFolder:
 
     def example(self, estimator: str) -> Path:
         """The examples of an estimator."""
-        return self.examples / f"{estimator_slug(estimator)}.npz"
+        return self.examples / f"{slug(estimator)}.npz"
 
     def shard(self, index: int, count: int) -> Path:
         """Where a shard of the study works."""
@@ -103,41 +97,141 @@ class RunFolder:
 
     def find_shards(self) -> list[Path]:
         """The shard folders that exist."""
-        found = sorted(path.parent for path in (self.path / "shards").glob(f"*-of-*/{STORE_NAME}"))
+        found = sorted(path.parent for path in (self.path / "shards").glob(f"*-of-*/{_STORE}"))
         if not found:
             raise StudyError(
                 f"{self.path / 'shards'} has no shards: run them with `roarfast run FILE --out {self.path} --shard i/n`"
             )
         return found
 
-    def has(self, task: Task) -> bool:
-        """Whether the files of a finished task are there; workers check what is in them when they use them."""
-        if task.kind == "base":
-            return self.base_model(task.key).exists()
-        if task.kind == "maps":
-            stores = [AttributionStore(self.maps(task.spec["base"], split)) for split in ("train", "test")]
-            return all(estimator in store for store in stores for estimator in task.spec["estimators"])
-        if task.kind == "codes":
-            return (self.codes(task.key) / "info.json").exists()
-        try:
-            return bool(read_sealed(self.example(task.spec["estimator"])))
-        except Damaged:
-            return False
+    def codes_info(self, key: str) -> Path:
+        """What is known about the codes of a task; written last, so they are complete where it is there."""
+        return self.codes(key) / "info.json"
+
+    def responses(self, key: str) -> Path:
+        """What a model answered to every test image at every rate of a curve."""
+        return self.path / "responses" / f"{key}.npz"
+
+    def log(self, worker: int) -> Path:
+        """What a worker prints; its folder is made if it is not there."""
+        path = self.path / "logs" / f"worker-{worker}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     def delete_codes(self, key: str) -> None:
         """Codes are quickly made again from maps, so they go when the last cell that needs them is done."""
-        (self.codes(key) / "info.json").unlink(missing_ok=True)
+        self.codes_info(key).unlink(missing_ok=True)
         shutil.rmtree(self.codes(key), ignore_errors=True)
 
     def prepare(self, source: Path | None) -> None:
         """Makes the folder and its parts, and keeps a copy of the config in it."""
         try:
-            for part in PARTS:
+            for part in _PARTS:
                 (self.path / part).mkdir(parents=True, exist_ok=True)
             if source is not None:
                 write_atomic(self.config, source.read_text(encoding="utf-8"))
         except OSError as error:
             raise StudyError(f"cannot write to the run folder {self.path}: {error.strerror or error}") from None
+
+    @contextlib.contextmanager
+    def lock(self, patience: float = _PATIENCE) -> Iterator[None]:
+        """Holds the folder. The kernel releases it when the process dies, however it dies.
+
+        Workers of a killed run may need a moment to notice: this waits for them, up to `patience` seconds, so that
+        nobody writes beside the new run.
+
+        Raises:
+            FolderInUse: If another process holds it.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"cannot make the run folder {self.path}: {error.strerror or error}") from None
+        path = self.path / _LOCK
+        held = FileLock(path, timeout=0)
+        try:
+            held.acquire()
+        except Timeout:
+            holder = _read(path) or "unknown"
+            raise FolderInUse(
+                f"{self.path} is in use by another process (pid {holder}). Wait for it, look at it with "
+                f"`roarfast status {self.path}`, or choose another --out"
+            ) from None
+        except OSError as error:
+            raise StudyError(_why_not(path, error)) from None
+        with held:
+            held.release()  # `with` acquired it once more
+            descriptor = _open(path)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.close(descriptor)
+            self._wait_for_orphans(patience)
+            yield
+
+    def is_running(self) -> bool:
+        """Whether a process holds the folder now."""
+        path = self.path / _LOCK
+        if not path.exists():
+            return False
+        try:
+            with FileLock(path, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # not ours to lock, so nothing is known
+            return False
+
+    def hold_as_worker(self) -> int:
+        """Marks this process as a worker of the folder until it ends; returns the open descriptor."""
+        descriptor = _open(self.path / _WORKERS_LOCK)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # shared by all workers, which filelock has no kernel lock for
+        return descriptor
+
+    def _wait_for_orphans(self, patience: float) -> None:
+        descriptor = _open(self.path / _WORKERS_LOCK)
+        try:
+            deadline = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise FolderInUse(
+                            f"worker processes of an earlier run are still busy in {self.path}; end them, then try again"
+                        ) from None
+                    time.sleep(0.05)
+        finally:
+            os.close(descriptor)
+
+
+def slug(estimator: str) -> str:
+    """The name of an estimator in characters that are safe in file names."""
+    return estimator.replace("(", ".").replace(")", "").replace("^", ".")
+
+
+def _open(path: Path) -> int:
+    """Opens or makes a lock file; never through a link, which could lead to somebody else's file."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StudyError(_why_not(path, error)) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 64).decode(errors="replace").strip()
+    finally:
+        os.close(descriptor)
+
+
+def _why_not(path: Path, error: OSError) -> str:
+    reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
+    return f"cannot lock the run folder with {path}: {reason}"
 
 
 def check_claim(folder: Path, source: Path | None) -> None:
@@ -152,7 +246,7 @@ def check_claim(folder: Path, source: Path | None) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"--out {folder} is a file: choose a folder")
-    if not folder.exists() or (folder / STORE_NAME).exists():
+    if not folder.exists() or (folder / _STORE).exists():
         return
     try:
         strangers = sorted(entry.name for entry in folder.iterdir() if not _is_leftover(entry))
@@ -164,7 +258,7 @@ def check_claim(folder: Path, source: Path | None) -> None:
             f"--out {folder} is not empty and holds no study ({shown}): choose a new folder, for example "
             f"--out {folder / 'run'}"
         )
-    own = folder / CONFIG_NAME
+    own = folder / _CONFIG
     if source is not None and own.exists() and not own.samefile(source) and own.read_bytes() != source.read_bytes():
         raise StudyError(f"{own} is another config than {source}, and the run would replace it: choose another --out")
 
@@ -172,58 +266,4 @@ def check_claim(folder: Path, source: Path | None) -> None:
 def _is_leftover(entry: Path) -> bool:
     """Whether a run made it before it had a store: locks, a copy of the config, shards, unfinished files of these."""
     name = entry.name
-    return name in _BEFORE_THE_STORE or (name.startswith(f".{CONFIG_NAME}.") and name.endswith(".tmp"))
-
-
-def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any]) -> None:
-    """Refuses to mix results: an old folder may only grow.
-
-    Raises:
-        StudyError: With every changed key, its old and its new value.
-    """
-    old = store.get("config", None)
-    if old is None:
-        return
-    new = config.model_dump(mode="json")
-    changes = _changes(old, new)
-    old_numerics = store.get("numerics", numerics)
-    if old_numerics != numerics:
-        changes += [
-            f"{name}: {old_numerics.get(name)!r} → {numerics[name]!r} (it decides the last bits of results)"
-            for name in numerics
-            if old_numerics.get(name) != numerics[name]
-        ]
-    missing = set(store.statuses()) - set(cells)
-    if not missing:
-        return
-    if not changes:
-        changes.append(
-            f"the grid lost {len(missing)} of its cells, or the images or the code behind them changed since the run began"
-        )
-    lines = "\n".join(f"  - {change}" for change in changes)
-    raise StudyError(
-        f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
-        f"with must stay. Changed:\n{lines}\nGo on with the old config, or choose another --out"
-    )
-
-
-def check_space(folder: Path, needed_bytes: int) -> None:
-    """Refuses to start when maps and codes cannot fit."""
-    free = shutil.disk_usage(folder).free
-    if needed_bytes > free:
-        raise StudyError(
-            f"the maps and codes of this study need about {needed_bytes / 1e9:.1f} GB, the disk of {folder} has "
-            f"{free / 1e9:.1f} GB free: free some space, choose another --out, or set explain.dtype = 'float16'"
-        )
-
-
-def _changes(old: Any, new: Any, path: str = "") -> list[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        names = [name for name in {**old, **new} if path or name not in _FREE_TO_CHANGE]
-        found = []
-        for name in names:
-            if path == "data" and name in ("root", "train", "test", "download"):
-                continue  # where the images lie does not matter, what is in them does: the keys know
-            found += _changes(old.get(name), new.get(name), f"{path}.{name}" if path else name)
-        return found
-    return [] if old == new or (not old and not new) else [f"{path}: {old!r} → {new!r}"]
+    return name in _BEFORE_THE_STORE or (name.startswith(f".{_CONFIG}.") and name.endswith(".tmp"))

@@ -5,20 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from roarfast.study.config import STORE_NAME
 from roarfast.study.errors import OutOfSpace, StudyError
-from roarfast.study.grid import Cell
 from roarfast.study.keys import digest
 from roarfast.study.migrations import VERSION, migrate, version_of
-from roarfast.study.records import STAGES, Record, record_from_row
+from roarfast.study.records import STAGES, Cell, Record, record_from_row
+from roarfast.study.runfolder import RunFolder
 
-FILE_NAME = STORE_NAME
 _STATUSES = ("done", "failed", "pending", "running")
 _SCORES = ("accuracy", "true_class_probability", "removed_fraction", "removed_fraction_train", "tv_map", "tv_mask")
 
@@ -42,7 +40,7 @@ class Store:
     @classmethod
     def create(cls, folder: str | Path) -> Store:
         """Opens the store of a folder for writing; makes both if needed."""
-        path = Path(folder) / FILE_NAME
+        path = RunFolder(folder).store
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -65,7 +63,7 @@ class Store:
         Raises:
             FileNotFoundError: If there is none.
         """
-        path = Path(folder) / FILE_NAME
+        path = RunFolder(folder).store
         if not path.is_file():
             raise FileNotFoundError(
                 f"{folder} is no run folder: {path} does not exist (roarfast run FILE --out {folder})"
@@ -137,22 +135,30 @@ class Store:
                 "WHERE status IN ('running', 'failed')"
             )
 
-    def mark(self, key: str, status: str) -> None:
-        """Sets a cell to `running` or back to `pending`."""
+    def mark(self, keys: Iterable[str], status: str) -> None:
+        """Sets cells to `running` or back to `pending`."""
         with self._transaction():
-            self._connection.execute("UPDATE cells SET status = ?, started = ? WHERE key = ?", (status, now(), key))
-
-    def finish(self, key: str, scores: dict[str, float | None], seconds: dict[str, float]) -> None:
-        """Records the result of a cell; scores without a column of their own go into `extra`."""
-        assignments = ", ".join(f"{name} = ?" for name in _SCORES)
-        extra = {name: value for name, value in scores.items() if name not in _SCORES}
-        with self._transaction():
-            self._connection.execute(
-                f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, finished = ? "
-                "WHERE key = ?",
-                (*(scores.get(name) for name in _SCORES), json.dumps(extra), json.dumps(seconds), now(), key),
+            self._connection.executemany(
+                "UPDATE cells SET status = ?, started = ? WHERE key = ?", [(status, now(), key) for key in keys]
             )
-            self._seal_cell(key)
+
+    def finish(self, cells: Mapping[str, Mapping[str, float | None]], seconds: dict[str, float]) -> None:
+        """Records the results of cells; scores without a column of their own go into `extra`.
+
+        Args:
+            cells: Key → scores.
+            seconds: Stage → seconds spent on each of them.
+        """
+        assignments = ", ".join(f"{name} = ?" for name in _SCORES)
+        with self._transaction():
+            for key, scores in cells.items():
+                extra = {name: value for name, value in scores.items() if name not in _SCORES}
+                self._connection.execute(
+                    f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, finished = ? "
+                    "WHERE key = ?",
+                    (*(scores.get(name) for name in _SCORES), json.dumps(extra), json.dumps(seconds), now(), key),
+                )
+                self._seal_cell(key)
 
     def fail(self, keys: Iterable[str], error: str, seconds: dict[str, float] | None = None) -> None:
         """Records why cells failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -10,21 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roarfast.study.config import BASELINES, StudyConfig, load_config, validate
+from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
-from roarfast.study.executor import Executor, Outcome, worker_settings
-from roarfast.study.grid import Cell, filter_cells, grid_cells, shard_cells
+from roarfast.study.errors import StudyError
+from roarfast.study.executor import Executor, RunOutcome
+from roarfast.study.grid import filter_cells, grid_cells, shard_cells
 from roarfast.study.identity import Identity, identify
 from roarfast.study.images import data_warnings, forget_shared_data, load_data, share_data
 from roarfast.study.keys import Seeds
-from roarfast.study.lock import folder_lock
 from roarfast.study.plan import Plan, build_plan, bytes_needed
-from roarfast.study.pool import InlinePool, Pool, ProcessPool
 from roarfast.study.progress import Silent
 from roarfast.study.protocol import find
+from roarfast.study.records import Cell
 from roarfast.study.results import StudyResults, load
-from roarfast.study.runfolder import RunFolder, check_claim, check_same_study, check_space
+from roarfast.study.runfolder import RunFolder, check_claim
+from roarfast.study.schema import BASELINES, StudyConfig
 from roarfast.study.store import Store
+from roarfast.study.tasks import Task
+from roarfast.study.workers import InlinePool, Pool, ProcessPool, Settings
+
+_FREE_TO_CHANGE = ("run", "grid", "trials")
+"""Sections whose change is not an error by itself: the keys of the cells tell whether results still fit."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Study:
         if self.source is not None:
             make_importable(self.source.resolve().parent)
         devices = choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
-        identity = identify(self.config, devices[0])
+        identity = identify(self.config, *load_data(self.config.data), devices[0])
         grid = self.cells
         chosen = shard_cells(grid, *shard) if shard else grid
         if only:
@@ -120,7 +127,7 @@ class Study:
         shard: tuple[int, int] | None = None,
         progress: Silent | None = None,
         on_setup: Callable[[Setup], None] | None = None,
-    ) -> Outcome:
+    ) -> RunOutcome:
         """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
 
         Args:
@@ -134,61 +141,119 @@ class Study:
         Returns:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.
         """
-        progress, files = progress or Silent(), RunFolder(self.folder)
         begun = time.perf_counter()
+        progress, files = progress or Silent(), RunFolder(self.folder)
         check_claim(self.folder, self.source)
-        with folder_lock(self.folder):
+        with files.lock():
             setup = self.setup(device, workers, only, shard)
-            threads = self.config.run.threads
             with Store.create(self.folder) as store:
                 for damage in store.drop_damaged():
                     progress.note(f"{damage}; making it again")
                 check_same_study(store, self.config, setup.cells, setup.identity.numerics)
                 files.prepare(self.source)
                 check_space(self.folder, bytes_needed(self.config, setup.identity, setup.plan))
-                dump = self.config.model_dump(mode="json")
-                doubts = data_warnings(self.config.data)
-                store.put(
-                    config=dump,
-                    numerics=setup.identity.numerics,
-                    data=setup.identity.data,
-                    data_warnings=list(doubts),
-                    classes=load_data(self.config.data)[0].num_classes,
-                    versions=versions(),
-                    hardware=hardware(setup.devices, threads),
-                    seeds=self.seeds(),
-                )
-                store.register([(key, cell) for key, cell in setup.cells.items()], self.config.data.name)
-                store.reopen()
-                executor = Executor(
-                    setup.plan,
-                    store,
-                    progress,
-                    files.has,
-                    (lambda key: None) if self.config.run.keep_codes else files.delete_codes,
-                )
-                facts = {"workers": len(setup.devices), "threads": threads, "pid": os.getpid()}
+                self._record(setup, store)
+                executor = Executor(setup.plan, store, progress, lambda task: task.is_present(files), self._forget)
+                facts = {"workers": len(setup.devices), "threads": self.config.run.threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
-                for doubt in doubts:
+                for doubt in data_warnings(self.config.data):
                     progress.note(f"warning: {doubt}")
                 if on_setup is not None:
                     on_setup(setup)
                 if executor.left:
-                    settings = worker_settings(dump, self.folder, setup.devices, threads)
-                    pool: Pool = InlinePool(settings[0], progress.update)
-                    try:
-                        if len(settings) > 1:
-                            share_data(self.folder, self.config.data)
-                            pool = ProcessPool(settings, files.logs)
-                        executor.run(pool, self.config.name)
-                    finally:
-                        forget_shared_data(self.folder)
+                    self._execute(executor, setup.devices, progress)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
             self.results.to_csv(files.results_csv)
             return executor.outcome
+
+    def _record(self, setup: Setup, store: Store) -> None:
+        """Puts what the run is made of, and its cells, into the store."""
+        store.put(
+            config=self.config.model_dump(mode="json"),
+            numerics=setup.identity.numerics,
+            data=setup.identity.data,
+            data_warnings=list(data_warnings(self.config.data)),
+            classes=load_data(self.config.data)[0].num_classes,
+            versions=versions(),
+            hardware=hardware(setup.devices, self.config.run.threads),
+            seeds=self.seeds(),
+        )
+        store.register(list(setup.cells.items()), self.config.data.name)
+        store.reopen()
+
+    def _execute(self, executor: Executor, devices: list[str], progress: Silent) -> None:
+        dump, files = self.config.model_dump(mode="json"), RunFolder(self.folder)
+        settings = [Settings(dump, str(self.folder), device, self.config.run.threads) for device in devices]
+        pool: Pool = InlinePool(settings[0], progress.update)
+        try:
+            if len(settings) > 1:
+                share_data(files, self.config.data)
+                pool = ProcessPool(settings)
+            executor.run(pool, self.config.name)
+        finally:
+            forget_shared_data(files)
+
+    def _forget(self, task: Task) -> None:
+        """Codes are quickly made again from maps, so they go when the last task that needs them is done."""
+        if not self.config.run.keep_codes:
+            RunFolder(self.folder).delete_codes(task.key)
 
 
 def make_importable(folder: Path) -> None:
     """Lets `model.name = "my_file:function"` find a file beside the config: last on the path, so that it shadows nothing."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
+
+
+def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any]) -> None:
+    """Refuses to mix results: an old folder may only grow.
+
+    Raises:
+        StudyError: With every changed key, its old and its new value.
+    """
+    old = store.get("config", None)
+    if old is None:
+        return
+    new = config.model_dump(mode="json")
+    changes = _changes(old, new)
+    old_numerics = store.get("numerics", numerics)
+    if old_numerics != numerics:
+        changes += [
+            f"{name}: {old_numerics.get(name)!r} → {numerics[name]!r} (it decides the last bits of results)"
+            for name in numerics
+            if old_numerics.get(name) != numerics[name]
+        ]
+    missing = set(store.statuses()) - set(cells)
+    if not missing:
+        return
+    if not changes:
+        changes.append(
+            f"the grid lost {len(missing)} of its cells, or the images or the code behind them changed since the run began"
+        )
+    lines = "\n".join(f"  - {change}" for change in changes)
+    raise StudyError(
+        f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
+        f"with must stay. Changed:\n{lines}\nGo on with the old config, or choose another --out"
+    )
+
+
+def check_space(folder: Path, needed_bytes: int) -> None:
+    """Refuses to start when maps and codes cannot fit."""
+    free = shutil.disk_usage(folder).free
+    if needed_bytes > free:
+        raise StudyError(
+            f"the maps and codes of this study need about {needed_bytes / 1e9:.1f} GB, the disk of {folder} has "
+            f"{free / 1e9:.1f} GB free: free some space, choose another --out, or set explain.dtype = 'float16'"
+        )
+
+
+def _changes(old: Any, new: Any, path: str = "") -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [name for name in {**old, **new} if path or name not in _FREE_TO_CHANGE]
+        found = []
+        for name in names:
+            if path == "data" and name in ("root", "train", "test", "download"):
+                continue  # where the images lie does not matter, what is in them does: the keys know
+            found += _changes(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+        return found
+    return [] if old == new or (not old and not new) else [f"{path}: {old!r} → {new!r}"]

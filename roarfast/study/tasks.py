@@ -1,136 +1,303 @@
-"""What a worker does for each kind of task: base models, maps, codes, example strips and cells."""
+"""The tasks of a study: one record per kind, with what it makes, what it needs, and which cells it finishes.
+
+The executor knows no more of them than `Task` says. They cross to worker processes as JSON (`encode`, `decode`) and are
+records everywhere else.
+"""
 
 from __future__ import annotations
 
-import shutil
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-import torch
+from pydantic import Discriminator, TypeAdapter
 
-from roarfast._files import publish_folder, write_atomic, write_json
-from roarfast._sealed import seal
-from roarfast.explain import AttributionStore, Explainer, External, Normalized, generate
-from roarfast.explain.hashing import file_checksum
-from roarfast.study.cell_work import CellWork
-from roarfast.study.examples import collect
-from roarfast.study.selection import select
-from roarfast.study.work import Clock, Update, Work
-from roarfast.train.runtime import deterministic
+from roarfast._sealed import Damaged, read_sealed
+from roarfast.explain.store import AttributionStore
+from roarfast.study.errors import StudyError
+from roarfast.study.protocol import find
+from roarfast.study.records import Cell
+from roarfast.study.runfolder import RunFolder
 
-_MAP_CHUNK = 256
-"""Images whose maps are computed together: part of what a kill can lose, not of the result."""
-
-
-def run_task(work: Work, task: dict[str, Any], on_update: Update) -> dict[str, Any]:
-    """Does a task; returns its outcome: `scores` of a cell, `info` of shared work, and `seconds` per stage."""
-    clock = Clock()
-    with deterministic():  # as inside a training; a study that runs in a user's process leaves the settings alone
-        found = _KINDS[task["kind"]](work, task["key"], task["spec"], clock, on_update)
-    notes, work.trainer.notes = work.trainer.notes, []
-    result = "scores" if task["kind"] in ("base", "cell") else "info"
-    return {result: found, "seconds": clock.seconds, "notes": notes}
+Scores = dict[str, float | None]
+"""Scores of a cell by name."""
+Info = dict[str, Any]
+"""What shared work leaves in the store beside its files: JSON."""
+Splits = dict[str, tuple[str, ...]]
+"""Split → what is needed of it."""
 
 
-def _base(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    name = f"base-{key[:12]}"
-    model, scores = w.trainer.fit(name, w.seeds.base(spec["cell"]["trial"]), clock.add, on_update)
-    w.trainer.save(model, w.folder.base_model(key))
-    w.trainer.forget(name)
-    w.forget_base()
-    return dict(scores)
+@dataclass(frozen=True)
+class Damage:
+    """A file that an earlier task left, missing or damaged: of which kind of task, and its `key`, or `base` and `estimator`."""
+
+    kind: str
+    key: str = ""
+    base: str = ""
+    estimator: str = ""
 
 
-def _maps(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    explain, model = w.config.explain, w.base_model(spec["base"])
-    # The papers' code explains in the units of the normalised input; the standard is the units of the image.
-    normalised = explain.conventions == "paper"
-    mean, std = w.train.mean, w.train.std
-    outside = _outside(w, spec["estimators"])
-    explainer = Explainer(
-        model if normalised else Normalized(model, mean, std).to(w.device),
-        [*outside, *(name for name in spec["estimators"] if name not in {e.name for e in outside})],
-        options=w.config.explain_options(),
-        target=explain.target,
-        aggregation=explain.aggregate,
-        batch_size=explain.batch_size,
-        seed=w.seeds.explain(spec["trial"]),
-    )
-    explainer = explainer.subset(spec["estimators"])
-    info: dict[str, Any] = {"passes": explainer.plan.describe()}
-    total = len(w.train) + len(w.test)
-    done = 0
-    with clock.stage("map_other"):
-        for split, data in (("train", w.train), ("test", w.test)):
+class ArtefactDamaged(StudyError):
+    """A file that an earlier task left is missing or damaged; the task that made it must run again."""
 
-            def to_input(images: npt.NDArray[np.uint8]) -> torch.Tensor:
-                nonlocal done
-                on_update(f"{done} of {total} images")
-                done += len(images)
-                x = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255
-                return (x - _column(mean)) / _column(std) if normalised else x
-
-            for estimator in spec["estimators"]:
-                w.delete_damaged_maps(estimator, spec["base"], split)  # else they count as finished
-            generate(
-                AttributionStore(w.folder.maps(spec["base"], split)),
-                explainer,
-                data.images,
-                labels=data.labels,
-                postprocess=(),
-                to_input=to_input,
-                dtype=np.dtype(explain.dtype),
-                chunk=_MAP_CHUNK,
-                overwrite=True,  # the folder is ours: what does not fit is left from a base model that is gone
-                show_progress=False,
-                data=data.data_hash,
-            )
-    clock.add({"map_passes": explainer.pass_seconds, "map_other": -explainer.pass_seconds})
-    return info
+    def __init__(self, message: str, damage: Damage) -> None:
+        super().__init__(message)
+        self.damage = damage
 
 
-def _outside(w: Work, estimators: list[str]) -> list[External]:
-    """The estimators from outside that are asked for, as they are or squared."""
-    bases = {name.removesuffix("^2") for name in estimators}
-    return [External(entry.name, entry.function()) for entry in w.config.estimators if entry.name in bases]
+@dataclass
+class Outcome:
+    """What a worker did for a task.
+
+    Attributes:
+        scores: Key of a cell → its scores.
+        info: Of shared work.
+        seconds: Stage → seconds.
+        notes: What the run should say.
+        wall: Seconds in all.
+        damage: The file to be made again, if that ended the task.
+    """
+
+    scores: dict[str, Scores] = field(default_factory=dict)
+    info: Info = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    wall: float = 0.0
+    damage: Damage | None = None
 
 
-def _codes(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    final = w.folder.codes(key)
-    partial = final.with_name(f".{final.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.rmtree(final, ignore_errors=True)
-    partial.mkdir(parents=True)
-    info: dict[str, Any] = {"train": {}, "test": {}}
-    with clock.stage("codes"):
-        for split, data in (("train", w.train), ("test", w.test)):
-            for order in spec["orders"][split]:
-                maps = None if spec["map"] is None else w.stored_maps(spec["estimator"], spec["base"], split)
-                selection = w.selection(spec, split, order)
-                path = partial / f"{split}-{order}.npy"
-                rates, tv_map = select(selection, maps, data.images.shape[:3], path, with_variation=split == "test")
-                info[split][order] = rates
-                if split == "test":
-                    info["tv_map"] = tv_map
-    checksums = {path.name: file_checksum(path) for path in sorted(partial.glob("*.npy"))}
-    write_json(partial / "info.json", info | {"checksums": checksums})
-    publish_folder(partial, final)
-    return info
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One unit of work for a worker.
+
+    Attributes:
+        key: Hash of what it makes; the task of one cell has the key of the cell.
+        label: For people.
+        needs: Keys of the tasks that come first.
+        rank: Ready tasks with a smaller rank go first.
+    """
+
+    key: str
+    label: str
+    needs: tuple[str, ...] = ()
+    rank: tuple[int, ...] = field(default=(9,), compare=False)
+    kind: str = ""
+    passing: ClassVar[bool] = False
+    """Whether its files go when no open task needs them any more."""
+
+    @property
+    def cost_class(self) -> str:
+        """Tasks of one class take about the same time: what the ETA counts in."""
+        return self.kind
+
+    @property
+    def finishes(self) -> tuple[str, ...]:
+        """Keys of the cells that are done when it is."""
+        return ()
+
+    def is_wanted(self, done: Collection[str]) -> bool:
+        """Whether it is to be done for its own sake, not only for tasks that need it."""
+        return any(key not in done for key in self.finishes)
+
+    def is_finished(self, done: Collection[str], known: Collection[str]) -> bool:
+        """Whether it has been done, as far as the store tells: keys of cells, and of shared work."""
+        return all(key in done for key in self.finishes) if self.finishes else self.key in known
+
+    def is_present(self, files: RunFolder) -> bool:
+        """Whether its files are there; workers check what is in them when they use them."""
+        return True
+
+    def made(self, damage: Damage) -> bool:
+        """Whether it made a file."""
+        return damage.kind == self.kind and damage.key == self.key
+
+    def scores(self, outcome: Outcome, known: Mapping[str, Info]) -> dict[str, Scores]:
+        """Key → scores of the cells it finished; `known` is what the tasks it needs have left in the store."""
+        return outcome.scores
 
 
-def _cell(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    cell = CellWork(w, key, spec, clock, on_update)
-    return cell.protocol.work()(cell)
+@dataclass(frozen=True, kw_only=True)
+class BaseTask(Task):
+    """The model of a trial, trained on whole images."""
+
+    cell: Cell
+    kind: Literal["base"] = "base"
+
+    @property
+    def finishes(self) -> tuple[str, ...]:
+        """See `Task`."""
+        return (self.key,)
+
+    def is_present(self, files: RunFolder) -> bool:
+        """See `Task`."""
+        return files.base_model(self.key).exists()
+
+    def scores(self, outcome: Outcome, known: Mapping[str, Info]) -> dict[str, Scores]:
+        """See `Task`."""
+        return {self.key: {"removed_fraction": 0.0, "removed_fraction_train": 0.0} | outcome.scores[self.key]}
 
 
-def _examples(w: Work, key: str, spec: dict[str, Any], clock: Clock, on_update: Update) -> dict[str, Any]:
-    write_atomic(w.folder.example(spec["estimator"]), seal(collect(w, spec, clock)))
-    return {}
+@dataclass(frozen=True, kw_only=True)
+class MapsTask(Task):
+    """Maps of estimators that share passes over a base model.
+
+    Attributes:
+        trial: Of the base model.
+        estimators: Canonical names.
+        base: Key of the base model.
+        splits: Whose images are explained.
+    """
+
+    trial: int
+    estimators: tuple[str, ...]
+    base: str
+    splits: tuple[str, ...] = ("train", "test")
+    kind: Literal["maps"] = "maps"
+
+    def is_present(self, files: RunFolder) -> bool:
+        """See `Task`."""
+        stores = [AttributionStore(files.maps(self.base, split)) for split in self.splits]
+        return all(estimator in store for store in stores for estimator in self.estimators)
+
+    def made(self, damage: Damage) -> bool:
+        """See `Task`."""
+        return damage.kind == "maps" and damage.base == self.base and damage.estimator in self.estimators
 
 
-_KINDS = {"base": _base, "maps": _maps, "codes": _codes, "examples": _examples, "cell": _cell}
+@dataclass(frozen=True, kw_only=True)
+class CodesTask(Task):
+    """Rank codes of an estimator after a post-processing, for all drop rates.
+
+    Attributes:
+        drops: Ascending.
+        orders: Split → orders that some cell needs.
+        map: Key of the maps; None for a random baseline.
+        base: Key of the base model that was explained; None for a random baseline.
+    """
+
+    estimator: str
+    postprocess: str
+    trial: int
+    drops: tuple[float, ...]
+    orders: Splits
+    map: str | None
+    base: str | None
+    kind: Literal["codes"] = "codes"
+    passing: ClassVar[bool] = True
+
+    def is_present(self, files: RunFolder) -> bool:
+        """See `Task`."""
+        return files.codes_info(self.key).exists()
+
+    def definition(self) -> dict[str, Any]:
+        """Its fields as the key of examples hashes them."""
+        names = ("estimator", "postprocess", "trial", "drops", "orders", "map", "base")
+        return {"key": self.key} | {name: getattr(self, name) for name in names}
 
 
-def _column(values: tuple[float, ...]) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float32).reshape(-1, 1, 1)
+@dataclass(frozen=True, kw_only=True)
+class CellsTask(Task):
+    """Cells that differ in nothing but their drop rate: one, or all of a curve.
+
+    Attributes:
+        cells: Key → cell, in ascending order of the rates.
+        codes: Key of the codes.
+        drops: The rates of the codes.
+        base: Key of the base model.
+    """
+
+    cells: dict[str, Cell]
+    codes: str
+    drops: tuple[float, ...]
+    base: str
+    kind: Literal["cell", "curve"] = "cell"
+
+    @property
+    def cell(self) -> Cell:
+        """The only cell, or the first of a curve."""
+        return next(iter(self.cells.values()))
+
+    @property
+    def cost_class(self) -> str:
+        """See `Task`."""
+        return self.cell.protocol
+
+    @property
+    def finishes(self) -> tuple[str, ...]:
+        """See `Task`."""
+        return tuple(self.cells)
+
+    def scores(self, outcome: Outcome, known: Mapping[str, Info]) -> dict[str, Scores]:
+        """See `Task`."""
+        facts = known[self.codes]
+        return {key: mask_facts(cell, facts) | outcome.scores[key] for key, cell in self.cells.items()}
+
+
+def mask_facts(cell: Cell, info: Info) -> Scores:
+    """What the codes of a cell tell: how much goes, and how rough maps and masks are."""
+    drop, protocol = f"{cell.drop:g}", find(cell.protocol)
+    test = info["test"][cell.order][drop]
+    train = info["train"].get(cell.order, {}).get(drop) if protocol.trains else None
+    return {
+        "removed_fraction": protocol.removed(test["removed"]),
+        "removed_fraction_train": None if train is None else protocol.removed(train["removed"]),
+        "tv_map": test["tv_map"] if "tv_map" in test else info["tv_map"],
+        "tv_mask": None if cell.null == "roll" else test["tv_mask"],  # a shift opens a seam
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplesTask(Task):
+    """A strip of example images of an estimator, of the first trial.
+
+    Attributes:
+        count: How many images.
+        codes: The codes of each of its post-processings.
+    """
+
+    estimator: str
+    trial: int
+    count: int
+    codes: tuple[CodesTask, ...]
+    kind: Literal["examples"] = "examples"
+
+    def is_wanted(self, done: Collection[str]) -> bool:
+        """See `Task`."""
+        return True
+
+    def is_present(self, files: RunFolder) -> bool:
+        """See `Task`."""
+        try:
+            return bool(read_sealed(files.example(self.estimator)))
+        except Damaged:
+            return False
+
+    def definition(self) -> dict[str, Any]:
+        """What its key hashes."""
+        codes = [one.definition() for one in self.codes]
+        return {"estimator": self.estimator, "trial": self.trial, "count": self.count, "codes": codes}
+
+
+AnyTask = BaseTask | MapsTask | CodesTask | CellsTask | ExamplesTask
+_TASK: TypeAdapter[AnyTask] = TypeAdapter(Annotated[AnyTask, Discriminator("kind")])
+_OUTCOME = TypeAdapter(Outcome)
+
+
+def encode(task: Task) -> Any:
+    """A task as JSON values."""
+    return _TASK.dump_python(task, mode="json")  # type: ignore[arg-type]
+
+
+def decode(values: Any) -> AnyTask:
+    """What `encode` made."""
+    return _TASK.validate_python(values)
+
+
+def encode_outcome(outcome: Outcome) -> Any:
+    """An outcome as JSON values."""
+    return _OUTCOME.dump_python(outcome, mode="json")
+
+
+def decode_outcome(values: Any) -> Outcome:
+    """What `encode_outcome` made."""
+    return _OUTCOME.validate_python(values)

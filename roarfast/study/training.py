@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from roarfast._files import write_atomic
 from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
-from roarfast.study.config import StudyConfig
 from roarfast.study.runfolder import RunFolder
-from roarfast.train import CheckpointError, build_model, load_checkpoint, train
+from roarfast.study.schema import StudyConfig
+from roarfast.train import CheckpointError, build_model, evaluate, load_checkpoint, train
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
+from roarfast.train.runtime import resolve_precision
 
 AddSeconds = Callable[[dict[str, float]], None]
 Update = Callable[[str], None]
@@ -95,9 +96,6 @@ class Trainer:
 
     def score(self, model: nn.Module, data: DeviceDataset, removal: Removal | None) -> dict[str, float]:
         """Accuracy and mean true-class probability of a model on modified images."""
-        from roarfast.train.evaluate import evaluate
-        from roarfast.train.runtime import resolve_precision
-
         whole = self.whole.train.dataset
         removed: dict[str, Any] = {}
         if removal is not None:
@@ -155,8 +153,6 @@ class _Lines(Silent):
 
 def mask_images(data: Dataset, masks: np.ndarray[Any, Any]) -> Dataset:
     """The masks themselves as black-and-white images, with the labels of the data."""
-    from dataclasses import replace
-
     h, w, channels = data.image_shape
     images = np.broadcast_to((masks.astype(np.uint8) * 255)[..., None], (len(masks), h, w, channels))
     return replace(data, images=np.ascontiguousarray(images), masks=None, boxes=None, checksums=None, known_stats=None)

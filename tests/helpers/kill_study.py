@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
 
-from roarfast.study import tasks  # noqa: F401  (imports torch and all that the study uses)
+from roarfast.study import make  # noqa: F401  (imports torch and all that the study uses)
 from roarfast.study.study import Study
 
 
@@ -22,6 +23,20 @@ def life(config: str, out: str) -> None:
 
 
 def main(config: str, out: str, kills: int, seed: int, seconds: float) -> None:
+    hits = kill(config, out, kills, seed, seconds)
+    while hits < kills // 2 and seconds > 0.1:  # most came after the end: again from the beginning, earlier
+        shutil.rmtree(out)
+        seconds /= 2
+        hits = kill(config, out, kills, seed, seconds)
+    child = os.fork()
+    if child == 0:
+        life(config, out)
+    _, status = os.waitpid(child, 0)
+    print(hits)
+    sys.exit(os.waitstatus_to_exitcode(status))
+
+
+def kill(config: str, out: str, kills: int, seed: int, seconds: float) -> int:
     rng = random.Random(seed)
     hits = 0
     for _ in range(kills):
@@ -32,12 +47,7 @@ def main(config: str, out: str, kills: int, seed: int, seconds: float) -> None:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         hits += os.WIFSIGNALED(status)
-    child = os.fork()
-    if child == 0:
-        life(config, out)
-    _, status = os.waitpid(child, 0)
-    print(hits)
-    sys.exit(os.waitstatus_to_exitcode(status))
+    return hits
 
 
 if __name__ == "__main__":

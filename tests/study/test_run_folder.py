@@ -25,7 +25,7 @@ from roarfast.explain.store import AttributionStore
 from roarfast.study import Study, images
 from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
-from roarfast.study.runfolder import check_claim
+from roarfast.study.runfolder import RunFolder, check_claim
 
 SMALL = TINY.replace('["roar", "road"]', '["road"]').replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]')
 
@@ -118,21 +118,21 @@ def test_lock_files_are_not_opened_through_links(tmp_path: Path) -> None:
 
 def test_only_shared_files_of_runs_are_forgotten(tmp_path: Path) -> None:
     data = parse_config(SMALL).data
-    images.share_data(tmp_path, data)
+    images.share_data(RunFolder(tmp_path), data)
     shared = tmp_path / ".shared"
     (shared / f"{'0' * 32}.npz").touch()  # of a run that was killed
     (shared / f".{'0' * 32}.npz.77.tmp").touch()
     (shared / "mine.npz").touch()
-    images.forget_shared_data(tmp_path)
+    images.forget_shared_data(RunFolder(tmp_path))
     assert [path.name for path in shared.iterdir()] == ["mine.npz"]
     (shared / "mine.npz").unlink()
-    images.forget_shared_data(tmp_path)
+    images.forget_shared_data(RunFolder(tmp_path))
     assert not shared.exists()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / f"{'0' * 32}.npz").touch()
     shared.symlink_to(elsewhere)
-    images.forget_shared_data(tmp_path)
+    images.forget_shared_data(RunFolder(tmp_path))
     assert len(list(elsewhere.iterdir())) == 1
 
 

@@ -17,9 +17,10 @@ from helpers.study_identity import IDENTITY
 
 from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
-from roarfast.study.grid import Cell, filter_cells, grid_cells, parse_shard, shard_cells
+from roarfast.study.grid import filter_cells, grid_cells, parse_shard, shard_cells
 from roarfast.study.keys import derive_seed, digest
 from roarfast.study.plan import build_plan
+from roarfast.study.records import Cell
 
 CONFIG = parse_config(TINY.replace("trials = 1", "trials = 2"))
 GRID = grid_cells(CONFIG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers.study_helpers import TINY
@@ -16,10 +15,11 @@ from roarfast.study.config import parse_config
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.executor import ATTEMPTS, Executor
 from roarfast.study.grid import grid_cells
-from roarfast.study.plan import Task, build_plan
-from roarfast.study.pool import Event
+from roarfast.study.plan import build_plan
 from roarfast.study.progress import Silent
 from roarfast.study.store import Store
+from roarfast.study.tasks import CodesTask, Outcome, Task
+from roarfast.study.workers import Event
 
 CONFIG = parse_config(TINY)
 GRID = grid_cells(CONFIG)
@@ -44,7 +44,7 @@ class FakePool:
             del self._tasks[worker]
             mishap = next((m.pop(0) for label, m in self.mishaps.items() if label in task.label and m), None)
             if mishap is not None:
-                yield Event(worker, mishap, task, "Traceback\nRuntimeError: boom", {"wall": 0.1})
+                yield Event(worker, mishap, task, "Traceback\nRuntimeError: boom", Outcome(wall=0.1))
             else:
                 yield Event(worker, "done", task, "", outcome_of(task))
 
@@ -52,11 +52,12 @@ class FakePool:
         pass
 
 
-def outcome_of(task: Task) -> dict[str, Any]:
-    rates = {f"{d:g}": {"removed": d, "tv_mask": 0.1, "tv_map": 5.0} for d in task.spec.get("drops", [])}
-    info = {"train": {"morf": rates}, "test": {"morf": rates, "lerf": rates}, "tv_map": 5.0}
-    scores = {"accuracy": 0.5, "true_class_probability": 0.4}
-    return {"scores": scores, "info": info, "seconds": {"training": 1.0}, "wall": 1.0}
+def outcome_of(task: Task) -> Outcome:
+    drops = task.drops if isinstance(task, CodesTask) else ()
+    rates = {f"{d:g}": {"removed": d, "tv_mask": 0.1, "tv_map": 5.0} for d in drops}
+    info = {"train": {"morf": rates}, "test": {"morf": rates, "lerf": rates}, "tv_map": 5.0} if rates else {}
+    scores = {key: {"accuracy": 0.5, "true_class_probability": 0.4} for key in task.finishes}
+    return Outcome(scores, info, {"training": 1.0}, wall=1.0)
 
 
 def run(folder: Path, pool: FakePool) -> tuple[Executor, Store]:
@@ -64,7 +65,7 @@ def run(folder: Path, pool: FakePool) -> tuple[Executor, Store]:
     store = Store.create(folder)
     store.register([(key, cell) for key, cell in plan.cells.items()], "shapes")
     store.reopen()
-    executor = Executor(plan, store, Silent(), artifact_exists=lambda task: True)
+    executor = Executor(plan, store, Silent(), is_present=lambda task: True)
     executor.run(pool, "test")
     return executor, store
 

@@ -12,11 +12,13 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 import roarfast as rf
+from roarfast.study.cells import fill_images, fill_split, fill_value
 from roarfast.study.config import ConfigError, parse_config
 from roarfast.study.keys import derive_seed
 from roarfast.study.results import load
+from roarfast.study.runfolder import RunFolder
 from roarfast.study.study import Study
-from roarfast.study.work import Clock, Work, fill_images, fill_split, fill_value
+from roarfast.study.work import Clock, Work
 
 BY_IMAGE = {"image_mean": "image_mean", "blur": "blur", "noise": "noise"}
 
@@ -26,12 +28,12 @@ def with_fill(fill: str) -> str:
 
 
 def pipeline(tmp_path: Path, fill: str) -> Work:
-    return Work(parse_config(with_fill(fill)), tmp_path, "cpu", 1)
+    return Work(parse_config(with_fill(fill)), RunFolder(tmp_path), "cpu", 1)
 
 
 @pytest.mark.parametrize("fill", BY_IMAGE)
 def test_fills_by_image_are_those_of_the_op(tmp_path: Path, fill: str, monkeypatch) -> None:
-    monkeypatch.setattr("roarfast.study.work._FILL_CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
+    monkeypatch.setattr("roarfast.study.cells._CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
     p = pipeline(tmp_path, f'"{fill}"')
     assert fill_value(p) is None
     clock = Clock()

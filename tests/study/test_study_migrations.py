@@ -13,7 +13,7 @@ pytest.importorskip("pydantic")
 from roarfast.study import migrations
 from roarfast.study.errors import StudyError
 from roarfast.study.results import load
-from roarfast.study.store import FILE_NAME, Store
+from roarfast.study.store import Store
 
 V1 = Path(__file__).parent / "data" / "runs" / "v1"
 
@@ -21,26 +21,26 @@ V1 = Path(__file__).parent / "data" / "runs" / "v1"
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """A run folder with nothing but a store of version 1."""
-    shutil.copy(V1 / FILE_NAME, tmp_path)
+    shutil.copy(V1 / "results.sqlite", tmp_path)
     return tmp_path
 
 
 def columns(folder: Path) -> dict[str, list[tuple[object, ...]]]:
-    with sqlite3.connect(folder / FILE_NAME) as database:
+    with sqlite3.connect(folder / "results.sqlite") as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: database.execute(f"PRAGMA table_info({name})").fetchall() for name in sorted(tables)}
 
 
 def version(folder: Path) -> int:
-    with sqlite3.connect(folder / FILE_NAME) as database:
+    with sqlite3.connect(folder / "results.sqlite") as database:
         return migrations.version_of(database)
 
 
 def test_an_old_store_is_read_without_being_changed(old: Path) -> None:
-    before = (old / FILE_NAME).read_bytes()
+    before = (old / "results.sqlite").read_bytes()
     results = load(old)
     assert {r.null for r in results} == {"own"} and {r.status for r in results} == {"done"}
-    assert (old / FILE_NAME).read_bytes() == before
+    assert (old / "results.sqlite").read_bytes() == before
     assert version(old) == 1
 
 
@@ -68,7 +68,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(old: Path, monkeypatch: py
 
 def test_a_store_from_the_future_is_refused(old: Path) -> None:
     Store.create(old).close()
-    with sqlite3.connect(old / FILE_NAME) as database:
+    with sqlite3.connect(old / "results.sqlite") as database:
         database.execute(f"PRAGMA user_version = {migrations.VERSION + 1}")
     for use in (Store.create, Store.open_readonly):
         with pytest.raises(StudyError, match=f"newer roarfast.*version {migrations.VERSION + 1}"):
@@ -78,7 +78,7 @@ def test_a_store_from_the_future_is_refused(old: Path) -> None:
 def test_scores_without_a_column_are_kept_and_become_columns_of_the_csv(old: Path) -> None:
     with Store.create(old) as store:
         key = next(iter(store.statuses()))
-        store.finish(key, {"accuracy": 0.5, "insertion": 0.25}, {})
+        store.finish({key: {"accuracy": 0.5, "insertion": 0.25}}, {})
     results = load(old)
     assert results.records[0].extra == {"insertion": 0.25}
     header, first, second, *_ = results.to_csv().splitlines()

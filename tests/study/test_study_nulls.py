@@ -19,6 +19,8 @@ from roarfast.study.config import ConfigError, parse_config
 from roarfast.study.grid import grid_cells, other_trial
 from roarfast.study.keys import Seeds
 from roarfast.study.results import StudyResults, load
+from roarfast.study.runfolder import RunFolder
+from roarfast.study.tasks import CellsTask
 from roarfast.study.work import Work
 
 NULLS = ("own", "swap", "swap-class", "roll", "turn", "model")
@@ -70,15 +72,15 @@ def test_masks_of_another_model_are_other_masks(results: StudyResults) -> None:
 def test_codes_are_moved_by_the_function_of_the_metrics(finished: Path, null: str) -> None:
     study = Study.from_toml(finished / "study.toml", finished / "run")
     plan = study.setup(device="cpu", workers=1).plan
-    work = Work(study.config, finished / "run", "cpu", 1)
-    specs = {
-        t.spec["cell"]["null"]: t.spec
+    work = Work(study.config, RunFolder(finished / "run"), "cpu", 1)
+    tasks = {
+        t.cell.null: t
         for t in plan.tasks.values()
-        if t.kind == "cell" and t.label.startswith("road grad^2") and t.spec["cell"]["trial"] == 1
+        if isinstance(t, CellsTask) and t.label.startswith("road grad^2") and t.cell.trial == 1
     }
-    assert specs[null]["codes"] == specs["own"]["codes"] != specs["model"]["codes"]
-    own, _ = work.codes(specs["own"], "test")
-    moved, _ = work.codes(specs[null], "test")
+    assert tasks[null].codes == tasks["own"].codes != tasks["model"].codes
+    own, _ = work.codes(tasks["own"], tasks["own"].cell, "test")
+    moved, _ = work.codes(tasks[null], tasks[null].cell, "test")
     expected = null_maps(np.asarray(own), null, seed=Seeds(0).null(1, "test"), labels=work.test.labels)
     assert np.array_equal(moved, expected) and not np.array_equal(moved, own)
 

@@ -86,7 +86,7 @@ def test_a_protocol_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_keys_change_with_the_version_of_a_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     from study_identity import IDENTITY
 
-    from roarfast.study.grid import Cell
+    from roarfast.study.records import Cell
 
     cell = Cell("roar", "grad", "plain", "morf", 0.3, 0)
     before = IDENTITY.key(cell)

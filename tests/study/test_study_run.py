@@ -22,11 +22,12 @@ pytest.importorskip("pydantic")
 from typer.testing import CliRunner
 
 from roarfast.commands import app
-from roarfast.study import Study, images, tasks
+from roarfast.study import Study, images, make
 from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
 from roarfast.study.merge import merge
 from roarfast.study.results import load
+from roarfast.study.runfolder import RunFolder
 
 RUNNER = CliRunner()
 
@@ -148,14 +149,14 @@ def _alive(pid: int) -> bool:
 
 def test_a_failing_cell_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, out = write_tiny(tmp_path, estimators='["rand"]', protocols='["roar"]'), tmp_path / "run"
-    original = tasks._KINDS["cell"]
+    original = make._cells
 
-    def broken(self: Any, key: str, spec: dict[str, Any], *rest: Any) -> Any:
-        if spec["cell"]["drop"] == 0.3:
+    def broken(work: Any, task: Any, *rest: Any) -> Any:
+        if task.cell.drop == 0.3:
             raise RuntimeError("the loss became NaN")
-        return original(self, key, spec, *rest)
+        return original(work, task, *rest)
 
-    monkeypatch.setitem(tasks._KINDS, "cell", broken)
+    monkeypatch.setattr(make, "_cells", broken)
     result = command("run", config, "--out", out, "--workers", 1)
     assert result.exit_code == 1
     assert "the loss became NaN" in result.output
@@ -173,7 +174,7 @@ def test_a_full_disk_stops_with_a_clear_message(tmp_path: Path, monkeypatch: pyt
     def full(*arguments: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(tasks._KINDS, "codes", full)
+    monkeypatch.setattr(make, "_codes", full)
     result = command("run", config, "--out", out, "--workers", 1)
     assert result.exit_code == 2 and "free some space and give the same command again" in result.output
     monkeypatch.setattr("roarfast.study.study.bytes_needed", lambda *arguments: 1 << 60)
@@ -218,16 +219,16 @@ def test_classes_can_be_chosen() -> None:
 
 def test_workers_read_the_generated_images_their_parent_made(tmp_path: Path) -> None:
     data = parse_config(TINY.replace('name = "shapes"', 'name = "shapes"\nclasses = ["ring", "disk"]')).data
-    images.share_data(tmp_path, data)
+    images.share_data(RunFolder(tmp_path), data)
     (file,) = (tmp_path / ".shared").iterdir()
-    for part, shared in zip(images.load_data(data), images.shared_data(tmp_path, data)):
+    for part, shared in zip(images.load_data(data), images.shared_data(RunFolder(tmp_path), data)):
         assert shared.data_hash == part.data_hash and shared.class_names == part.class_names
         assert (shared.name, shared.split) == (part.name, part.split)
     other = data.model_copy(update={"seed": 5})
-    assert images.shared_data(tmp_path, other)[0].data_hash != images.load_data(data)[0].data_hash
-    images.forget_shared_data(tmp_path)
+    assert images.shared_data(RunFolder(tmp_path), other)[0].data_hash != images.load_data(data)[0].data_hash
+    images.forget_shared_data(RunFolder(tmp_path))
     assert not file.parent.exists()
-    assert images.shared_data(tmp_path, data)[0].data_hash == images.load_data(data)[0].data_hash
+    assert images.shared_data(RunFolder(tmp_path), data)[0].data_hash == images.load_data(data)[0].data_hash
 
 
 def test_shards_merge_to_the_whole(tmp_path: Path) -> None:

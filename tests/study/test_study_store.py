@@ -14,13 +14,13 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+from roarfast.study.actions import describe_status
 from roarfast.study.errors import FolderInUse, OutOfSpace, StudyError
-from roarfast.study.grid import Cell
-from roarfast.study.lock import folder_lock
 from roarfast.study.progress import Eta, duration
+from roarfast.study.records import Cell
 from roarfast.study.results import load
-from roarfast.study.status import describe, is_running
-from roarfast.study.store import FILE_NAME, Store
+from roarfast.study.runfolder import RunFolder
+from roarfast.study.store import Store
 
 CELLS = [(f"key{i}", Cell("roar", "grad^2", "plain", "morf", 0.1 * (i + 1), 0)) for i in range(4)]
 
@@ -35,10 +35,10 @@ def store(tmp_path: Path) -> Store:
 def test_results_come_back_as_records(store: Store, tmp_path: Path) -> None:
     store.put(config={"name": "x"}, seeds={"study": 0})
     session = store.begin_session({"workers": 2})
-    store.finish("key1", {"accuracy": 0.5, "tv_mask": 0.25}, {"training": 2.0, "other": 0.5})
+    store.finish({"key1": {"accuracy": 0.5, "tv_mask": 0.25}}, {"training": 2.0, "other": 0.5})
     store.fail(["key2"], "Traceback: boom")
     store.finish_work("w", "maps", "maps grad", {"passes": 1}, {"map_passes": 3.0, "map_other": 0.5})
-    store.mark("key3", "running")
+    store.mark(["key3"], "running")
     store.end_session(session)
     results = load(tmp_path)  # while the writer is open
     assert [r.status for r in results] == ["pending", "done", "failed", "running"]
@@ -52,7 +52,7 @@ def test_results_come_back_as_records(store: Store, tmp_path: Path) -> None:
 
 
 def test_csv_and_dataframe(store: Store, tmp_path: Path) -> None:
-    store.finish("key0", {"accuracy": 0.5}, {"training": 2.0})
+    store.finish({"key0": {"accuracy": 0.5}}, {"training": 2.0})
     text = load(tmp_path).to_csv(tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text() == text
     header, first, *_ = text.splitlines()
@@ -64,16 +64,16 @@ def test_csv_and_dataframe(store: Store, tmp_path: Path) -> None:
 
 
 def test_registering_again_keeps_results_and_takes_the_new_order(store: Store, tmp_path: Path) -> None:
-    store.finish("key0", {"accuracy": 0.5}, {})
+    store.finish({"key0": {"accuracy": 0.5}}, {})
     store.register([*reversed(CELLS), ("key9", Cell("roar", "vg", "plain", "morf", 0.1, 0))], "shapes")
     assert [r.key for r in load(tmp_path)] == ["key3", "key2", "key1", "key0", "key9"]
     assert store.statuses()["key0"] == "done"
 
 
 def test_what_a_killed_run_left_is_tried_again(store: Store) -> None:
-    store.mark("key0", "running")
+    store.mark(["key0"], "running")
     store.fail(["key1"], "boom")
-    store.finish("key2", {"accuracy": 1.0}, {})
+    store.finish({"key2": {"accuracy": 1.0}}, {})
     store.reopen()
     assert store.statuses() == {"key0": "pending", "key1": "pending", "key2": "done", "key3": "pending"}
 
@@ -88,12 +88,12 @@ def test_a_transaction_happens_or_not(store: Store, tmp_path: Path) -> None:
 def test_kill_while_writing_leaves_a_readable_store(tmp_path: Path) -> None:
     script = f"""
 from roarfast.study.store import Store
-from roarfast.study.grid import Cell
+from roarfast.study.records import Cell
 store = Store.create({str(tmp_path)!r})
 store.register([(f"key{{i}}", Cell("roar", "grad", "plain", "morf", 0.1, i)) for i in range(100000)], "x")
 print("go", flush=True)
 for i in range(100000):
-    store.finish(f"key{{i}}", {{"accuracy": i / 100000}}, {{"training": 1.0}})
+    store.finish({{f"key{{i}}": {{"accuracy": i / 100000}}}}, {{"training": 1.0}})
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -110,7 +110,7 @@ for i in range(100000):
 def test_missing_and_damaged_stores(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="is no run folder"):
         load(tmp_path)
-    (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 100)
+    RunFolder(tmp_path).store.write_bytes(b"this is no database" * 100)
     with pytest.raises(StudyError, match="cannot be read"):
         load(tmp_path)
     with pytest.raises(StudyError, match="damaged"):
@@ -132,8 +132,8 @@ def test_the_lock_refuses_a_second_holder_and_dies_with_its_process(tmp_path: Pa
     script = f"""
 import time
 from pathlib import Path
-from roarfast.study.lock import folder_lock
-with folder_lock(Path({str(tmp_path)!r})):
+from roarfast.study.runfolder import RunFolder
+with RunFolder(Path({str(tmp_path)!r})).lock():
     print("held", flush=True)
     time.sleep(60)
 """
@@ -141,27 +141,27 @@ with folder_lock(Path({str(tmp_path)!r})):
     try:
         assert process.stdout is not None
         process.stdout.readline()
-        assert is_running(tmp_path)
+        assert RunFolder(tmp_path).is_running()
         with (
             pytest.raises(FolderInUse, match=rf"in use by another process \(pid {process.pid}\)"),
-            folder_lock(tmp_path),
+            RunFolder(tmp_path).lock(),
         ):
             pass
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert not is_running(tmp_path)
-    with folder_lock(tmp_path):
+    assert not RunFolder(tmp_path).is_running()
+    with RunFolder(tmp_path).lock():
         pass
 
 
 def test_status_text(store: Store, tmp_path: Path) -> None:
     store.put(config={"name": "x"})
     store.begin_session({"workers": 2})
-    store.finish("key0", {"accuracy": 0.5}, {"training": 10.0})
+    store.finish({"key0": {"accuracy": 0.5}}, {"training": 10.0})
     store.fail(["key1"], "Traceback\nRuntimeError: boom")
-    store.mark("key2", "running")
-    text = describe(tmp_path)
+    store.mark(["key2"], "running")
+    text = describe_status(tmp_path)
     assert "not running" in text and "1 done, 0 running, 1 failed, 2 pending of 4 cells" in text
     assert "about 10.0 s left" in text  # two cells of 10 s on two workers
     assert "failed: roar grad^2 plain morf t=0.2 trial 0: RuntimeError: boom" in text

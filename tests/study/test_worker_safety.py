@@ -21,9 +21,8 @@ pytest.importorskip("pydantic")
 from roarfast._files import WriteError, create_memmap, is_disk_full
 from roarfast.study.config import load_config, parse_config
 from roarfast.study.errors import ConfigError
-from roarfast.study.executor import worker_settings
-from roarfast.study.plan import Task
-from roarfast.study.pool import ProcessPool
+from roarfast.study.tasks import MapsTask
+from roarfast.study.workers import ProcessPool, Settings
 
 SMALL = TINY.replace('["roar", "road"]', '["road"]').replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]')
 ROARFAST = [sys.executable, "-c", "import sys; sys.path.pop(0); from roarfast.cli import main; main()"]
@@ -63,10 +62,9 @@ def test_modules_beside_the_config_serve_as_models_and_shadow_nothing(tmp_path: 
 
 def test_a_worker_that_dies_of_sigbus_is_a_full_disk(tmp_path: Path) -> None:
     config = parse_config(SMALL)
-    settings = worker_settings(config.model_dump(mode="json"), tmp_path, ["cpu"], 1)
-    pool = ProcessPool(settings, tmp_path)
+    pool = ProcessPool([Settings(config.model_dump(mode="json"), str(tmp_path), "cpu", 1)])
     try:
-        task = Task("k", "maps", "maps", (), {})
+        task = MapsTask(key="k", label="maps", trial=0, estimators=("grad",), base="b")
         pool.submit(0, task)
         os.kill(pool._processes[0].pid, signal.SIGBUS)
         found = []

@@ -15,8 +15,7 @@ from roarfast._files import write_atomic
 from roarfast.report.figures import plotting
 from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import pretty
-from roarfast.study.runfolder import RunFolder
-from roarfast.study.validate import estimator_slug
+from roarfast.study.runfolder import RunFolder, slug
 
 Pixels = npt.NDArray[np.uint8]
 MAX_IMAGES = 2
@@ -53,7 +52,7 @@ def strip(arrays: dict[str, npt.NDArray[Any]], estimator: str, folder: Path) -> 
     rows = [_row(arrays, m, len(ks), middle) for m in range(min(arrays["images"].shape[0], MAX_IMAGES))]
     title = f"{pretty(estimator)} at t = {drops[middle]:g}"
     words = f"Example images for {title}: input, then for {', '.join(ks)} the map, the mask (removed pixels are dark) and the modified image."
-    return _picture(rows, headings, folder, f"examples-{estimator_slug(estimator)}", title, words)
+    return _picture(rows, headings, folder, f"examples-{slug(estimator)}", title, words)
 
 
 def _row(arrays: dict[str, npt.NDArray[Any]], m: int, n_k: int, d: int) -> list[Pixels]:

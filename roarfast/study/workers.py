@@ -1,4 +1,4 @@
-"""Where tasks run: in this process, or in worker processes that speak JSON lines over pipes.
+"""Workers: what does tasks, in this process or in processes of its own that speak JSON lines over pipes.
 
 Only the parent writes to the store, so a worker that dies loses one task and nothing else. Workers end with their
 parent: the kernel kills them (Linux), and they also watch for it themselves.
@@ -7,22 +7,79 @@ parent: the kernel kills them (Linux), and they also watch for it themselves.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from roarfast.study.plan import Task
+from roarfast._files import is_disk_full
+from roarfast.study.make import do_task
+from roarfast.study.runfolder import RunFolder
+from roarfast.study.schema import StudyConfig
+from roarfast.study.tasks import ArtefactDamaged, Outcome, Task, decode, decode_outcome, encode, encode_outcome
+from roarfast.study.work import Work
 
-Settings = dict[str, Any]
-"""What a worker is started with: config, folder, device, threads."""
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker is started with; `config` as `StudyConfig.model_dump` gives it."""
+
+    config: dict[str, Any]
+    folder: str
+    device: str
+    threads: int
+
+    def encode(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+class Worker:
+    """Does one task after the other; what they share (data, a base model, fills) is loaded with the first.
+
+    Args:
+        settings: What to work on, and where.
+        begun: Seconds that were spent before, on imports: a stage of the first task.
+    """
+
+    def __init__(self, settings: Settings, begun: float = 0.0) -> None:
+        self._settings, self._start_seconds = settings, begun
+        self._work: Work | None = None
+
+    def execute(self, task: Task, on_update: Callable[[str], None]) -> tuple[str, str, Outcome]:
+        """Does a task; returns the event that ends it: kind, text, outcome. Errors become events, Ctrl-C goes through."""
+        begun = time.perf_counter()
+        try:
+            if self._work is None:
+                s = self._settings
+                self._work = Work(StudyConfig.of(s.config), RunFolder(s.folder), s.device, s.threads)
+                self._start_seconds += time.perf_counter() - begun
+                begun = time.perf_counter()
+            outcome = do_task(self._work, task, on_update)
+        except Exception as error:
+            wall = time.perf_counter() - begun
+            if is_disk_full(error):
+                return "fatal", "disk full", Outcome()
+            if isinstance(error, ArtefactDamaged):
+                return "damaged", str(error), Outcome(wall=wall, damage=error.damage)
+            return "failed", traceback.format_exc(), Outcome(wall=wall)
+        outcome.wall = time.perf_counter() - begun
+        outcome.seconds["other"] = max(0.0, outcome.wall - sum(outcome.seconds.values()))
+        if self._start_seconds:
+            outcome.seconds["start"], self._start_seconds = self._start_seconds, 0.0
+        return "done", "", outcome
 
 
 @dataclass
@@ -33,7 +90,7 @@ class Event:
     kind: str
     task: Task
     text: str = ""
-    outcome: dict[str, Any] = field(default_factory=dict)
+    outcome: Outcome = field(default_factory=Outcome)
 
 
 class Pool(Protocol):
@@ -60,8 +117,7 @@ class InlinePool:
     size = 1
 
     def __init__(self, settings: Settings, on_update: Callable[[int, str], None]) -> None:
-        self._settings, self._on_update = settings, on_update
-        self._work: Any = None
+        self._worker, self._on_update = Worker(settings), on_update
         self._task: Task | None = None
 
     def idle(self) -> list[int]:
@@ -74,19 +130,10 @@ class InlinePool:
 
     def events(self) -> Iterator[Event]:
         """Runs the submitted task."""
-        from roarfast.study.worker import execute, make_work
-
-        task = self._task
-        if task is None:
-            return
-        start_seconds = 0.0
-        if self._work is None:
-            begun = time.perf_counter()
-            self._work = make_work(self._settings)
-            start_seconds = time.perf_counter() - begun
-        message = execute(self._work, asdict(task), lambda text: self._on_update(0, text), start_seconds)
-        self._task = None
-        yield Event(0, message["event"], task, message.get("text", ""), message.get("outcome", {}))
+        task, self._task = self._task, None
+        if task is not None:
+            kind, text, outcome = self._worker.execute(task, lambda line: self._on_update(0, line))
+            yield Event(0, kind, task, text, outcome)
 
     def close(self) -> None:
         """Nothing to do."""
@@ -95,10 +142,9 @@ class InlinePool:
 class ProcessPool:
     """N worker processes; worker i gets the i-th of the given settings."""
 
-    def __init__(self, settings: list[Settings], log_folder: Path) -> None:
+    def __init__(self, settings: list[Settings]) -> None:
         self.size = len(settings)
         self._settings = settings
-        self._log_folder = log_folder
         self._selector = selectors.DefaultSelector()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._buffers: dict[int, bytes] = {}
@@ -114,7 +160,7 @@ class ProcessPool:
         """Hands a task to a worker."""
         self._tasks[worker] = task
         with contextlib.suppress(BrokenPipeError):  # a dead worker shows up in events()
-            self._send(worker, asdict(task))
+            self._send(worker, encode(task))
 
     def events(self) -> Iterator[Event]:
         """Waits until something happens, then yields it."""
@@ -132,7 +178,8 @@ class ProcessPool:
                     continue
                 if message["event"] in ("done", "failed", "damaged"):
                     del self._tasks[worker]
-                yield Event(worker, message["event"], task, message.get("text", ""), message.get("outcome", {}))
+                outcome = decode_outcome(message.get("outcome", {}))
+                yield Event(worker, message["event"], task, message.get("text", ""), outcome)
 
     def close(self) -> None:
         """Ends the workers at once; unfinished tasks stay unfinished."""
@@ -148,15 +195,16 @@ class ProcessPool:
         self._selector.close()
 
     def _start(self, worker: int) -> None:
-        threads = str(self._settings[worker]["threads"])
+        settings = self._settings[worker]
+        threads = str(settings.threads)
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
         }
-        with open(self._log_folder / f"worker-{worker}.log", "ab") as log:
+        with self._log(worker).open("ab") as log:
             process = subprocess.Popen(
                 # -P: the working folder is no place for modules; somebody else's random.py may lie there.
-                [sys.executable, "-P", "-m", "roarfast.study.worker", str(os.getpid())],
+                [sys.executable, "-P", "-m", "roarfast.study.workers", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -166,9 +214,12 @@ class ProcessPool:
         assert process.stdout is not None
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)
         with contextlib.suppress(BrokenPipeError):
-            self._send(worker, self._settings[worker])
+            self._send(worker, settings.encode())
 
-    def _send(self, worker: int, message: dict[str, Any]) -> None:
+    def _log(self, worker: int) -> Path:
+        return RunFolder(self._settings[worker].folder).log(worker)
+
+    def _send(self, worker: int, message: Any) -> None:
         stream = self._processes[worker].stdin
         assert stream is not None
         stream.write(json.dumps(message).encode() + b"\n")
@@ -185,5 +236,50 @@ class ProcessPool:
         if task is not None and code == -signal.SIGBUS:  # a page of a mapped file that the disk has no room for
             yield Event(worker, "fatal", task, "disk full")
         elif task is not None:
-            log = self._log_folder / f"worker-{worker}.log"
-            yield Event(worker, "died", task, f"the worker process died ({how}); its output is in {log}")
+            yield Event(worker, "died", task, f"the worker process died ({how}); its output is in {self._log(worker)}")
+
+
+def main(parent: int) -> None:
+    """Serves tasks until stdin ends or the parent is gone."""
+    _end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    # Events go to a private copy of stdout; whatever a library prints goes to the log.
+    events = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def emit(message: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            events.write(json.dumps(message) + "\n")
+            events.flush()
+
+    settings = Settings(**json.loads(sys.stdin.readline()))
+    RunFolder(settings.folder).hold_as_worker()
+    worker = Worker(settings, begun=time.process_time())  # the interpreter and the imports so far
+    last_update = 0.0
+
+    def on_update(text: str) -> None:
+        nonlocal last_update
+        if time.monotonic() - last_update > 0.25:
+            last_update = time.monotonic()
+            emit({"event": "update", "text": text})
+
+    for line in sys.stdin:
+        kind, text, outcome = worker.execute(decode(json.loads(line)), on_update)
+        emit({"event": kind, "text": text, "outcome": encode_outcome(outcome)})
+
+
+def _end_with_parent(parent: int) -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

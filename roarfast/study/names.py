@@ -1,4 +1,4 @@
-"""Names in a config, checked against what the other packages know; they are imported only when asked."""
+"""Names in a config, checked against what the other packages know."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from collections.abc import Collection
 from typing import Any
 
 from roarfast._objects import is_reference, load_object
+from roarfast.data.load import NAMES as DATASETS
+from roarfast.explain import names, postprocess
+from roarfast.explain.aggregate import Aggregation
+from roarfast.explain.options import Options
 from roarfast.study.errors import nearest
+from roarfast.train.models import MODELS
+from roarfast.train.recipe import PRESETS as RECIPES
+from roarfast.train.recipe import Recipe, get_recipe
 
 
 def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
-    from roarfast.explain import names
-
     if text.strip().lower() == "block":
         return "block"  # no map, so not a name of `explain`: a new rectangle per drop rate
     try:
@@ -29,15 +34,8 @@ def _unused(maps: Any) -> Any:
     return maps
 
 
-def estimator_slug(name: str) -> str:
-    """The name in characters that are safe in file names."""
-    return name.replace("(", ".").replace(")", "").replace("^", ".")
-
-
 def canonical_postprocess(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of a post-processing: `"max"` → `"max(3)"`, `"gaussian(1.0)"` → `"gaussian(1)"`."""
-    from roarfast.explain import postprocess
-
     try:
         return str(postprocess.PostProcess.parse(text, dict.fromkeys(outside, _unused)))
     except ValueError as error:
@@ -45,16 +43,26 @@ def canonical_postprocess(text: str, outside: Collection[str] = ()) -> str:
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 
 
+def shared_passes(estimator: str, outside: Collection[str] = ()) -> str:
+    """Estimators with the same answer come from the same passes over a model, or cost next to nothing beside them."""
+    name = names.parse(estimator, outside)
+    if name.base in outside:
+        return name.base
+    if name.ensemble is not None:
+        return "noisy" if name.base == "grad" else f"noisy({name.base})"
+    return "path" if name.base == "ig" else "clean"
+
+
 def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
     if not isinstance(section, dict):
         return []
     recipe = section.get("recipe", "quick")
-    known = recipe_names()
+    known = ["quick", *RECIPES]
     if not isinstance(recipe, str) or recipe not in known:
         return [("train.recipe", f"there is no recipe {recipe!r}{nearest(str(recipe), known)}")]
     overrides = {name: value for name, value in section.items() if name != "recipe"}
-    fields = recipe_fields()
+    fields = [field.name for field in dataclasses.fields(Recipe)]
     problems = [
         (f"train.{name}", f"there is no such key{nearest(name, ['recipe', *fields])}")
         for name in overrides
@@ -62,7 +70,7 @@ def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     ]
     if not problems:
         try:
-            resolve_recipe(recipe, model if isinstance(model, str) else None, overrides)
+            get_recipe(recipe, model if isinstance(model, str) else None, **overrides)
         except (ValueError, TypeError) as error:
             problems.append((_blamed("train", overrides, str(error)), str(error)))
     return problems
@@ -72,22 +80,19 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
     """(path, message) for unknown models, data sets and explain options."""
     problems = []
     model, data, explain = (raw.get(name) for name in ("model", "data", "explain"))
-    if isinstance(model, dict) and isinstance(name := model.get("name", "convnet"), str):
-        known = model_names()
-        if ":" not in name and name not in known:
-            problems.append(
-                ("model.name", f"there is no model {name!r}{nearest(name, known)} (or 'package.module:function')")
-            )
+    name = model.get("name") if isinstance(model, dict) else None
+    if isinstance(name, str) and not is_reference(name) and name not in MODELS:
+        hint = nearest(name, MODELS)
+        problems.append(("model.name", f"there is no model {name!r}{hint} (or 'package.module:function')"))
     if (
         isinstance(data, dict)
         and isinstance(name := data.get("name"), str)
         and not (data.get("train") or data.get("path"))
     ):
-        known = dataset_names()
         if is_reference(name):
             problems += [("data.name", problem) for problem in _unloadable(name)]
-        elif name not in known:
-            hint = nearest(name, known)
+        elif name not in DATASETS:
+            hint = nearest(name, DATASETS)
             problems.append(
                 ("data.name", f"there is no data set {name!r}{hint} (or give data.path, or data.train and data.test)")
             )
@@ -110,45 +115,8 @@ def _blamed(section: str, values: dict[str, Any], message: str) -> str:
     return f"{section}.{named[0]}" if named else section
 
 
-def dataset_names() -> list[str]:
-    """Data sets that are known by name."""
-    from roarfast.data.load import NAMES
-
-    return list(NAMES)
-
-
-def model_names() -> list[str]:
-    """Models that are known by name."""
-    from roarfast.train.models import MODELS
-
-    return list(MODELS)
-
-
-def recipe_names() -> list[str]:
-    """Recipes that are known by name."""
-    from roarfast.train.recipe import PRESETS
-
-    return ["quick", *PRESETS]
-
-
-def recipe_fields() -> list[str]:
-    """Fields of a recipe, all of which `[train]` may override."""
-    from roarfast.train.recipe import Recipe
-
-    return [field.name for field in dataclasses.fields(Recipe)]
-
-
-def resolve_recipe(name: str, model: str | None, overrides: dict[str, Any]) -> Any:
-    """A recipe with fields replaced; raises ValueError or TypeError for a bad value."""
-    from roarfast.train.recipe import get_recipe
-
-    return get_recipe(name, model, **overrides)
-
-
 def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with `[explain]` that needs the explain package to know."""
-    from roarfast.explain import Aggregation, Options
-
     fields = [field.name for field in dataclasses.fields(Options)]
     problems = [
         (f"explain.options.{name}", f"there is no such option{nearest(name, fields)}")

@@ -1,0 +1,176 @@
+"""What the commands `demo`, `init`, `run`, `status` and `merge` do; `cli.py` has their options."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from roarfast._files import write_atomic
+from roarfast.report import build, summary
+from roarfast.study import environment
+from roarfast.study.errors import StudyError, nearest
+from roarfast.study.grid import parse_shard
+from roarfast.study.merge import merge
+from roarfast.study.presets import PRESETS
+from roarfast.study.progress import Eta, duration, make_progress
+from roarfast.study.results import Record, StudyResults, load
+from roarfast.study.runfolder import RunFolder, check_claim
+from roarfast.study.store import Store
+from roarfast.study.study import Setup, Study
+
+
+def demo(out: Path, workers: int | None) -> bool:
+    """Runs the preset `demo`, and reports; whether all went well."""
+    check_claim(out, None)
+    out.mkdir(parents=True, exist_ok=True)
+    config = RunFolder(out).config
+    if not config.exists():
+        write_atomic(config, PRESETS["demo"])
+    study = Study.from_toml(config, out)
+    failed = _run(study, workers=workers)
+    _report(study)
+    return not failed
+
+
+def init(file: Path, preset: str, force: bool) -> None:
+    """Writes a preset."""
+    if preset not in PRESETS:
+        raise StudyError(f"there is no preset {preset!r}{nearest(preset, PRESETS)}")
+    if file.exists() and not force:
+        raise StudyError(f"{file} exists already: choose another name, or --force to replace it")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, PRESETS[preset])
+    except OSError as error:
+        raise StudyError(str(error)) from None
+    print(f"wrote {file}: look at it, then `roarfast run {file}`")
+
+
+def run(
+    file: Path,
+    out: Path | None,
+    data_root: Path | None,
+    mask_only: bool,
+    shard: str | None,
+    dry_run: bool,
+    report: bool,
+    **options: Any,
+) -> bool:
+    """Runs a study, or says what it would do (`dry_run`); whether all went well."""
+    study = Study.from_toml(file, out, data_root, mask_only)
+    part = parse_shard(shard) if shard else None
+    if part:
+        study = study.shard(*part)
+    if dry_run:
+        _dry_run(study, study.setup(shard=part, **options))
+        return True
+    failed = _run(study, shard=part, **options)
+    print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
+    if report and part is None:
+        _report(study)
+    return not failed
+
+
+def show_status(folder: Path) -> None:
+    """Prints how far a study is."""
+    print(describe_status(folder))
+
+
+def merge_shards(folder: Path, shards: list[Path] | None) -> bool:
+    """Puts shards together; whether no cell has failed."""
+    merged = merge(folder, shards or RunFolder(folder).find_shards())
+    print(f"{folder}: {merged.done} cells done, {merged.failed} failed, {merged.missing} missing")
+    return not merged.failed
+
+
+def _run(study: Study, **options: Any) -> list[str]:
+    """Runs a study with a progress display; prints what failed and returns it."""
+    progress = make_progress()
+
+    def tell(setup: Setup) -> None:
+        if len(setup.devices) == 1:
+            progress.note(f"one worker on {setup.devices[0]}, in this process")
+
+    outcome = study.run(progress=progress, on_setup=tell, **options)
+    if outcome.skipped and not outcome.done:
+        print("everything was done already")
+    for line in outcome.failed[:20]:
+        print(f"failed: {line}", file=sys.stderr)
+    return outcome.failed
+
+
+def _report(study: Study) -> None:
+    results = study.results
+    print(summary(results, build(study.folder, results=results)))
+
+
+def _dry_run(study: Study, setup: Setup) -> None:
+    done: set[str] = set()
+    work: set[str] = set()
+    files = RunFolder(study.folder)
+    if files.store.exists():
+        with Store.open_readonly(study.folder) as store:
+            done = {key for key, status in store.statuses().items() if status == "done"}
+            known = store.work()
+        work = {k for k, t in setup.plan.tasks.items() if t.is_finished(done, known) and t.is_present(files)}
+    left = setup.plan.needed(done, work)
+    print(environment.list_cells(setup.plan, left))
+    print("calibrating …", file=sys.stderr)
+    pace = environment.calibrate(study.config, setup.devices[0]) if left else None
+    print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
+
+
+def eta_seconds(results: StudyResults) -> float | None:
+    """Seconds left at the pace of the finished cells; None if none is."""
+    left: dict[str, int] = {}
+    timings: dict[str, list[float]] = {}
+    for record in results:
+        if record.status == "done":
+            timings.setdefault(record.protocol, []).append(sum(record.seconds.values()))
+        elif record.status in ("pending", "running"):
+            left[record.protocol] = left.get(record.protocol, 0) + 1
+    sessions: list[dict[str, Any]] = results.meta.get("sessions", [])
+    workers = sessions[-1]["facts"].get("workers", 1) if sessions else 1
+    return Eta(left, timings).seconds_left(workers)
+
+
+def describe_status(folder: str | Path) -> str:
+    """The state of a run folder in a few lines."""
+    folder = Path(folder)
+    results = load(folder)
+    counts = {status: [r for r in results if r.status == status] for status in ("done", "running", "failed", "pending")}
+    running = RunFolder(folder).is_running()
+    if not running:  # what a killed run left is waiting, not running
+        counts["pending"] += counts["running"]
+        counts["running"] = []
+    name = results.meta.get("config", {}).get("name", folder.name)
+    lines = [f"{name} in {folder}: {'running' if running else 'not running'}"]
+    lines.append(
+        "  " + ", ".join(f"{len(records)} {status}" for status, records in counts.items()) + f" of {len(results)} cells"
+    )
+    by_protocol: dict[str, list[Record]] = {}
+    for record in results:
+        by_protocol.setdefault(record.protocol, []).append(record)
+    for protocol, records in by_protocol.items():
+        lines.append(f"  {protocol:<13}{sum(r.status == 'done' for r in records):>5} of {len(records)} done")
+    lines += [f"  now: {_label(record)}" for record in counts["running"]]
+    left = eta_seconds(results)
+    if counts["pending"] or counts["running"]:
+        lines.append(
+            f"  about {duration(left)} left"
+            if left is not None
+            else "  time left: not known before the first training ends"
+        )
+        if not running:
+            lines.append("  go on with the same `roarfast run` command")
+    for record in counts["failed"][:10]:
+        last = (record.error or "").strip().splitlines()[-1:] or ["unknown error"]
+        lines.append(f"  failed: {_label(record)}: {last[0]}")
+    if len(counts["failed"]) > 10:
+        lines.append(f"  … and {len(counts['failed']) - 10} more failed cells (results.csv has all)")
+    return "\n".join(lines)
+
+
+def _label(r: Record) -> str:
+    return f"{r.protocol} {r.estimator} {r.postprocess} {r.order} t={r.drop:g} trial {r.trial}"

@@ -1,0 +1,205 @@
+"""What workers do for cells: `CellWork` is what a protocol is given; the built-in protocols; what removed pixels become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import roarfast as rf
+from roarfast._objects import is_reference, load_object
+from roarfast.data.device import DeviceDataset
+from roarfast.study.protocol import Protocol, find
+from roarfast.study.records import Cell
+from roarfast.study.selection import apply_codes
+from roarfast.study.tasks import CellsTask
+from roarfast.study.training import Modified, mask_images
+from roarfast.study.work import Clock, Update, Work
+from roarfast.train.loop import Removal
+
+Scores = dict[str, float]
+_CHUNK = 1 << 24  # values of images filled at a time
+
+
+@dataclass(frozen=True)
+class CellWork:
+    """A cell to be computed, and everything at hand for it.
+
+    Attributes:
+        work: Config, data, device, seeds, trainer.
+        task: Its cell, or the cells of its curve; the keys of codes and base model.
+        clock: Takes seconds per stage.
+        on_update: Takes a line of progress.
+    """
+
+    work: Work
+    task: CellsTask
+    clock: Clock
+    on_update: Update
+
+    @property
+    def cell(self) -> Cell:
+        """The cell; the first of a curve."""
+        return self.task.cell
+
+    @property
+    def protocol(self) -> Protocol:
+        """The record of its protocol."""
+        return find(self.cell.protocol)
+
+    @property
+    def base_model(self) -> Any:
+        """The base model of its trial."""
+        return self.work.base_model(self.task.base)
+
+    def codes(self, split: str) -> tuple[npt.NDArray[np.uint8], int]:
+        """Rank codes `[N, H, W]` of a split, and the index of the cell's rate in them."""
+        return self.work.codes(self.task, self.cell, split)
+
+    def modified(self, split: str) -> DeviceDataset:
+        """The images of a split with their codes and what takes the place of removed pixels."""
+        w = self.work
+        codes, rate_index = self.codes(split)
+        if self.protocol.imputes:
+            other: Any = impute_split(
+                w, self.cell, self.task.drops, split, codes, rate_index, self.clock, self.on_update
+            )
+        else:
+            other = fill_split(w, split, self.clock)
+        whole = w.trainer.whole.train if split == "train" else w.trainer.whole.test
+        with self.clock.stage("data"):
+            return whole.with_codes(codes, other)
+
+    def removal(self) -> Removal:
+        """Which pixels of `modified` images are replaced, and by which constant if it is one."""
+        rate_index = self.codes("test")[1]
+        return Removal(rate_index, self.protocol.keeps, None if self.protocol.imputes else fill_value(self.work))
+
+    def fit(self, data: Modified) -> Scores:
+        """Trains from scratch and scores the model."""
+        w, name = self.work, f"cell-{self.task.key[:16]}"
+        # All cells of a trial start from the same weights and see the same batches: differences are due to the pixels.
+        seed = w.seeds.retrain(self.cell.trial)
+        model, scores = w.trainer.fit(name, seed, self.clock.add, self.on_update, data)
+        if w.config.run.keep_models:
+            w.trainer.save(model, w.folder.model(name))
+        w.trainer.forget(name)
+        return scores
+
+
+def retrain(cell: CellWork) -> Scores:
+    """`roar`, `kar`, `road-retrain`: modify train and test images, train from scratch, test."""
+    return cell.fit(Modified(cell.modified("train"), cell.modified("test"), cell.removal()))
+
+
+def test_base(cell: CellWork) -> Scores:
+    """`road`, `no-retrain`: modify the test images, test the base model."""
+    data = cell.modified("test")
+    with cell.clock.stage("evaluation"):
+        return cell.work.trainer.score(cell.base_model, data, cell.removal())
+
+
+def train_on_masks(cell: CellWork) -> Scores:
+    """`mask-only`: train on the masks alone; accuracy above chance is class information that the mask itself carries."""
+    sets = []
+    for split, data in (("train", cell.work.train), ("test", cell.work.test)):
+        codes, rate_index = cell.codes(split)
+        with cell.clock.stage("data"):
+            sets.append(DeviceDataset(mask_images(data, apply_codes(codes, rate_index)), cell.work.device))
+    return cell.fit(Modified(sets[0], sets[1]))
+
+
+def fill_value(work: Work) -> tuple[float, ...] | None:
+    """What a removed pixel becomes, per channel, in units of 0..255; None if that depends on the image."""
+    fill = work.config.removal.fill
+    channels = work.train.image_shape[2]
+    if fill == "dataset_mean":
+        return tuple(255 * m for m in work.train.mean)
+    if fill == "zero":
+        return (0.0,) * channels
+    if isinstance(fill, str):
+        return None
+    values = tuple(float(v) for v in fill)
+    if len(values) not in (1, channels):
+        raise ValueError(f"removal.fill has {len(values)} values, but the images have {channels} channels")
+    return values * channels if len(values) == 1 else values
+
+
+def fill_split(work: Work, split: str, clock: Clock) -> npt.NDArray[np.uint8] | None:
+    """Images `[N, H, W, C]` from which removed pixels are taken, for fills that depend on the image; None for constants.
+
+    None of these fills depends on the mask, so one set serves every cell.
+    """
+    if fill_value(work) is not None:
+        return None
+    if split not in work.fills:
+        with clock.stage("impute"):
+            work.fills[split] = fill_images(work, split)
+    return work.fills[split]
+
+
+def fill_images(work: Work, split: str) -> npt.NDArray[np.uint8]:
+    """Every pixel of every image of a split as it is when removed."""
+    data = work.split(split)
+    n, h, w, c = data.images.shape
+    filled = np.empty((n, h, w, c), np.uint8)
+    fill = work.config.removal.fill
+    outside = load_object(fill) if isinstance(fill, str) and is_reference(fill) else None
+    step = max(1, _CHUNK // (h * w * c))
+    for start in range(0, n, step):
+        images = np.ascontiguousarray(data.images[start : start + step])
+        rows = np.arange(start, start + len(images))
+        if outside is not None:
+            filled[start : start + step] = _checked(fill, outside(images, work.seeds.fill(split), rows), images)
+            continue
+        filled[start : start + step] = rf.fill(
+            images,
+            np.ones(images.shape[:3], bool),
+            fill,
+            layout="NHWC",
+            noise_mean=255 * float(np.mean(work.train.mean)),
+            noise_std=255 * float(np.mean(work.train.std)),
+            seed=work.seeds.fill(split),
+            index=rows,
+        )
+    return filled
+
+
+def _checked(name: Any, filled: Any, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    filled = np.asarray(filled)
+    if filled.shape != images.shape or filled.dtype != np.uint8:
+        raise ValueError(
+            f"the fill {name!r} must return uint8 images {images.shape}, got {filled.dtype} {filled.shape}"
+        )
+    return filled
+
+
+def impute_split(
+    work: Work,
+    cell: Cell,
+    drops: tuple[float, ...],
+    split: str,
+    codes: npt.NDArray[np.uint8],
+    rate_index: int,
+    clock: Clock,
+    on_update: Update,
+) -> npt.NDArray[np.float16]:
+    """All images of a split with removed pixels imputed, float16 `[N, H, W, C]` in units of 0..255."""
+    data, removal = work.split(split), work.config.removal
+    on_update(f"imputing {len(data)} {split} images")
+    with clock.stage("impute"):
+        imputed = rf.impute_dataset(
+            data.images,
+            np.ascontiguousarray(codes),
+            [cell.drop] if cell.estimator == "block" else list(drops),
+            rate_index,
+            noise=removal.noise,
+            seed=work.seeds.noise(cell.trial, split),
+            tol=removal.tolerance,
+            layout="NHWC",
+            dtype="float16",
+            progress=False,
+        )
+    return np.asarray(imputed)

@@ -1,0 +1,359 @@
+"""The config of a study: its sections, and what each value may be."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from roarfast._objects import is_reference, load_object
+from roarfast.explain.options import Options
+from roarfast.study import names
+from roarfast.study.errors import nearest
+from roarfast.study.protocol import find
+from roarfast.train.recipe import Recipe, get_recipe
+
+Order = Literal["morf", "lerf"]
+Null = Literal["own", "swap", "swap-class", "roll", "turn", "model"]
+"""Whose masks are removed; all but `own` and `model` are `roarfast.metrics.NULLS`."""
+FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise")
+BASELINES = ("rand", "block")
+"""Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
+
+
+def _drop(value: float) -> float:
+    if not 0 < value <= 1:
+        hint = f": rates are fractions, so {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
+        raise ValueError(f"must be above 0 and at most 1, got {value:g}{hint}")
+    return float(value)
+
+
+def _protocol(name: str) -> str:
+    find(name)
+    return name
+
+
+ProtocolName = Annotated[str, AfterValidator(_protocol)]
+
+
+def _estimator(text: str, info: ValidationInfo) -> str:
+    return names.canonical_estimator(text, (info.context or {}).get("estimators", ()))
+
+
+def _postprocess(text: str, info: ValidationInfo) -> str:
+    return names.canonical_postprocess(text, (info.context or {}).get("postprocessings", ()))
+
+
+def _importable(text: str) -> str:
+    load_object(text)
+    return text
+
+
+def _fill(value: str | tuple[int, ...]) -> str | tuple[int, ...]:
+    if isinstance(value, str) and value not in FILLS:
+        if is_reference(value):
+            return _importable(value)
+        names = ", ".join(map(repr, FILLS[:-1]))
+        raise ValueError(
+            f"must be {names} or {FILLS[-1]!r}, one or three numbers in 0..255, or 'package.module:function', "
+            f"got {value!r}{nearest(value, FILLS).split('; allowed')[0]}"
+        )
+    return value
+
+
+Estimator = Annotated[str, AfterValidator(_estimator)]
+Postprocess = Annotated[str, AfterValidator(_postprocess)]
+Drop = Annotated[float, AfterValidator(_drop)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+MAX_RATES = 254
+MAX_TRIALS = 10_000
+MAX_SHAPES = 1_000_000  # 3 GB
+
+
+class DataConfig(_Section):
+    """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
+
+    `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[A-Za-z_][A-Za-z0-9_.]*)?$")
+    root: str | None = None
+    path: str | None = None
+    train: str | None = None
+    test: str | None = None
+    download: bool = False
+    classes: tuple[str, ...] | None = Field(None, min_length=2)
+    image_size: int | None = Field(None, ge=1, le=16384)
+    layout: Literal["NHWC", "NCHW"] | None = None
+    train_size: int | None = Field(None, ge=1, lt=2**31)
+    test_size: int | None = Field(None, ge=1, lt=2**31)
+    seed: int = Field(0, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataConfig:
+        if (self.train is None) != (self.test is None):
+            raise ValueError("train and test come together: give both, or neither")
+        if self.path is not None and self.train is not None:
+            raise ValueError("give path (which holds both splits), or train and test, not all three")
+        for size in (self.train_size, self.test_size):
+            if self.name == "shapes" and not self.has_files and size is not None and size > MAX_SHAPES:
+                raise ValueError(f"at most {MAX_SHAPES} shapes are generated, got {size}")
+        return self
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the images come from files named here rather than from a known set."""
+        return self.path is not None or self.train is not None
+
+
+class ModelConfig(_Section):
+    """Which network; `options` go to its factory."""
+
+    name: str = "convnet"
+    weights: str | None = None
+    options: dict[str, Any] = {}
+
+
+class TrainConfig(BaseModel):
+    """A recipe by name; every other key overrides one of its fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    recipe: str = "quick"
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The fields of the recipe that are set here."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class ExplainConfig(_Section):
+    """How maps are computed."""
+
+    conventions: Literal["standard", "paper"] = "standard"
+    aggregate: str = "mean(abs)"
+    target: Literal["predicted", "label"] = "predicted"
+    batch_size: int = Field(256, ge=1)
+    dtype: Literal["float32", "float16"] = "float32"
+    options: dict[str, Any] = {}
+
+
+class RemovalConfig(_Section):
+    """Which pixels count as the top t, and what takes their place."""
+
+    rule: Literal["exact", "percentile", "strict"] = "exact"
+    fill: Annotated[str | tuple[Annotated[int, Field(ge=0, le=255)], ...], AfterValidator(_fill)] = "dataset_mean"
+    noise: float = Field(0.01, ge=0)
+    tolerance: float = Field(1e-5, gt=0, lt=1)
+
+
+class OutsideConfig(_Section):
+    """An estimator or post-processing that somebody else wrote.
+
+    `object` is `package.module:function`: of an estimator `f(model, x, target, **options)` (see
+    `roarfast.explain.External`), of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
+    gets `seed` and `index`, the sample ids, and must draw from these alone. `version` goes into the keys of results.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$")
+    object: Annotated[str, AfterValidator(_importable)]
+    options: dict[str, Any] = {}
+    version: int = Field(1, ge=1)
+
+    def function(self) -> Callable[..., Any]:
+        """The function with its options."""
+        found = load_object(self.object)
+        if not self.options:
+            return found  # type: ignore[no-any-return]
+        bound = functools.partial(found, **self.options)
+        bound.random = getattr(found, "random", False)  # type: ignore[attr-defined]
+        return bound
+
+
+class GridConfig(_Section):
+    """A block of cells: every combination of the lists. A study is the union of its blocks."""
+
+    protocols: list[ProtocolName] = Field(min_length=1)
+    estimators: list[Estimator] = Field(min_length=1)
+    postprocess: list[Postprocess] = Field(["plain"], min_length=1)
+    drops: list[Drop] = Field(min_length=1)
+    orders: list[Order] | None = Field(None, min_length=1)
+    trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
+    null: list[Null] = Field(["own"], min_length=1)
+
+    @field_validator("protocols", "estimators", "postprocess", "drops", "orders", "null")
+    @classmethod
+    def _distinct(cls, values: list[Any] | None) -> list[Any] | None:
+        for i, value in enumerate(values or []):
+            if value in (values or [])[:i]:
+                raise ValueError(f"{value!r} is there twice")
+        return values
+
+    @model_validator(mode="after")
+    def _possible(self) -> GridConfig:
+        if not any(self.orders_of(protocol) for protocol in self.protocols):
+            names = " and ".join(self.protocols)
+            raise ValueError(f"{names} cannot run in the orders {self.orders}, so this block has no cells")
+        if "plain" not in self.postprocess and all(e in BASELINES for e in self.estimators):
+            raise ValueError("rand and block take no post-processing, so this block has no cells: add 'plain'")
+        return self
+
+    def orders_of(self, protocol: str) -> list[str]:
+        """The orders a protocol runs in: those of `orders` that it allows, or its own."""
+        record = find(protocol)
+        if len(record.allowed_orders) == 1 and self.orders != ["lerf"]:
+            return list(record.allowed_orders)
+        return [order for order in self.orders or record.orders if order in record.allowed_orders]
+
+
+class RunConfig(_Section):
+    """How the work is done; of these only `threads` and the kind of device can change results (in the last bits)."""
+
+    device: str = "auto"
+    workers: int | Literal["auto"] = "auto"
+    threads: int = Field(1, ge=1, le=1024)
+    examples: int = Field(6, ge=0, le=64)
+    keep_models: bool = False
+    keep_codes: bool = False
+
+    @field_validator("workers")
+    @classmethod
+    def _positive(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"must be 'auto' or at least 1, got {value}")
+        if isinstance(value, int) and value > 1024:
+            raise ValueError(f"must be 'auto' or at most 1024, got {value}")
+        return value
+
+
+class StudyConfig(_Section):
+    """A whole study.
+
+    Example:
+        >>> config = StudyConfig.model_validate({
+        ...     "name": "tiny", "data": {"name": "shapes"},
+        ...     "grid": [{"protocols": ["roar"], "estimators": ["Grad²"], "drops": [0.3]}]})
+        >>> config.grid[0].estimators
+        ['grad^2']
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    seed: int = Field(0, ge=0, lt=2**31)
+    trials: int = Field(1, ge=1, le=MAX_TRIALS)
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    explain: ExplainConfig = ExplainConfig()
+    removal: RemovalConfig = RemovalConfig()
+    estimators: list[OutsideConfig] = []
+    postprocessings: list[OutsideConfig] = []
+    grid: list[GridConfig] = Field(min_length=1)
+    run: RunConfig = RunConfig()
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> StudyConfig:
+        """Checks a parsed config; objects named in the grid itself become entries of `estimators`, `postprocessings`."""
+        raw = copy.deepcopy(raw)
+        _name_references(raw)
+        names = {
+            kind: [e.get("name") for e in raw.get(kind) or () if isinstance(e, dict)]
+            for kind in ("estimators", "postprocessings")
+        }
+        return cls.model_validate(raw, context=names)
+
+    @field_validator("estimators", "postprocessings")
+    @classmethod
+    def _distinct_names(cls, values: list[OutsideConfig]) -> list[OutsideConfig]:
+        names = [value.name for value in values]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice!r} is there twice: give each a name of its own")
+        return values
+
+    def outside(self) -> dict[str, Any]:
+        """What keys hash of estimators and post-processings from outside: name → object, options, version."""
+        return {
+            kind: {e.name: e.model_dump(mode="json", exclude={"name"}) for e in getattr(self, kind)}
+            for kind in ("estimators", "postprocessings")
+        }
+
+    @model_validator(mode="after")
+    def _other_models(self) -> StudyConfig:
+        for i, block in enumerate(self.grid):
+            if "model" in block.null and (trials := block.trials or self.trials) < 2:
+                raise ValueError(
+                    f"grid.{i}.null: 'model' removes the masks of another trial's base model, so it needs trials = 2 or "
+                    f"more, got {trials}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _one_byte_per_rate(self) -> StudyConfig:
+        rates: dict[str, set[float]] = {}
+        for block in self.grid:
+            for estimator in block.estimators:
+                rates.setdefault(estimator, set()).update(block.drops)
+        for estimator, drops in rates.items():
+            if len(drops) > MAX_RATES:
+                raise ValueError(
+                    f"{estimator!r} has {len(drops)} drop rates, and at most {MAX_RATES} fit the byte that a pixel has"
+                )
+        return self
+
+    def resolved_recipe(self) -> Recipe:
+        """The recipe with the fields that `[train]` sets."""
+        return get_recipe(self.train.recipe, self.model.name, **self.train.overrides)
+
+    def explain_options(self) -> Options:
+        """The options of the estimators."""
+        make = Options.paper if self.explain.conventions == "paper" else Options
+        return make(**self.explain.options)
+
+    def with_mask_only(self) -> StudyConfig:
+        """The same study with a net trained on masks alone beside every `roar` cell: do the masks give the class away?"""
+        grid = [
+            block.model_copy(update={"protocols": [*block.protocols, "mask-only"]})
+            if "roar" in block.protocols and "mask-only" not in block.protocols
+            else block
+            for block in self.grid
+        ]
+        return self.model_copy(update={"grid": grid})
+
+
+def _name_references(raw: dict[str, Any]) -> None:
+    """Gives `package.module:function` in a grid the name of the function, and an entry in the table of its kind."""
+    blocks = raw.get("grid")
+    for block in blocks if isinstance(blocks, list) else []:
+        for key, kind in (("estimators", "estimators"), ("postprocess", "postprocessings")):
+            texts = block.get(key) if isinstance(block, dict) else None
+            if isinstance(texts, list) and isinstance(raw.setdefault(kind, []), list):
+                block[key] = [_named(text, raw[kind]) if isinstance(text, str) else text for text in texts]
+
+
+def _named(text: str, table: list[Any]) -> str:
+    steps = []
+    for step in text.split("|"):
+        reference = step.strip().removesuffix("^2")
+        if not is_reference(reference):
+            steps.append(step)
+            continue
+        name = re.sub(r"[^a-z0-9]+", "_", reference.partition(":")[2].lower()).strip("_")
+        if {"name": name, "object": reference} not in table:
+            table.append({"name": name, "object": reference})
+        steps.append(name + step.strip()[len(reference) :])
+    return "|".join(steps)
