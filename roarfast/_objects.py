@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from roarfast._torchvision import import_torchvision
+
 
 def is_reference(text: str) -> bool:
     """Whether a name is `package.module:object` rather than one of ours."""
@@ -26,8 +28,6 @@ def load_object(text: str) -> Any:
         raise ValueError(f"{text!r} is not of the form 'package.module:object'")
     try:
         if module_name.split(".")[0] == "torchvision":
-            from roarfast._torchvision import import_torchvision  # imports torch
-
             found: Any = import_torchvision(module_name.partition(".")[2])
         else:
             found = importlib.import_module(module_name)

@@ -15,7 +15,7 @@ def main() -> None:
     except ImportError:
         _main_without_typer(sys.argv[1:])
         return
-    from roarfast.commands import app
+    from roarfast.commands import app  # needs typer, which may be missing
 
     app()
 
@@ -31,7 +31,7 @@ def _main_without_typer(arguments: list[str]) -> None:
         options.add_argument("--quick", action="store_true")
         options.add_argument("--out")
         given = options.parse_args(arguments[1:])
-        from roarfast import selftest
+        from roarfast import selftest  # torch
 
         sys.exit(selftest.show(given.device, given.json, given.quick, given.out))
     needs = (

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from roarfast import info as facts
+from roarfast._version import __version__
 from roarfast.data.cli import app as data_app
 from roarfast.explain import cli as explain_commands
 from roarfast.metrics import cli as metrics_commands
@@ -29,8 +30,6 @@ def root(
 ) -> None:
     """Fast, exact and honest remove-and-retrain evaluation of attribution maps."""
     if version:
-        from roarfast._version import __version__
-
         print(__version__)
         raise typer.Exit
 
@@ -51,7 +50,7 @@ def selftest_command(
     out: Annotated[str | None, typer.Option("--out", help="Also write the JSON to this file.")] = None,
 ) -> None:
     """Compare every op on a device with the CPU; on a GPU also graph capture, streams and a training step."""
-    from roarfast import selftest
+    from roarfast import selftest  # torch: `--help` need not wait for it
 
     raise typer.Exit(selftest.show(device, as_json, quick, out))
 
@@ -63,7 +62,7 @@ def kernels_demo_command(
     batch: Annotated[int, typer.Option("--batch", min=1, max=4096, help="Images in the timed batch.")] = 64,
 ) -> None:
     """Take a generated image and map through every op; print times against SciPy; write a picture strip."""
-    from roarfast import demo
+    from roarfast import demo  # SciPy: `--help` need not wait for it
 
     demo.run(out, size, batch)
 

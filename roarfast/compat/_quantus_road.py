@@ -97,9 +97,25 @@ def _pixel_order(x_batch: Any, a_batch: Any, options: Options) -> Array:
     return np.argsort(-a_batch.reshape(len(a_batch), -1), axis=1)
 
 
-def _impute_batch(x_batch: Array, indices: Array, noise: float, options: Options) -> Array:
-    from roarfast.compat.quantus import add_noise
+def add_noise(solved: Array, indices: Array, noise: float) -> Array:
+    """Adds noise as Quantus draws it: randn(C, k) from NumPy's global generator, column j for `indices[j]`.
 
+    Args:
+        solved: `[C, H, W]`, contiguous, changed in place.
+        indices: Flat pixel numbers; of equal ones the last counts.
+        noise: Standard deviation.
+    """
+    values = np.random.randn(len(solved), len(indices))  # noqa: NPY002 - the generator that Quantus draws from
+    if noise and len(indices):
+        spread = np.zeros((len(solved), solved[0].size), solved.dtype)
+        for row, drawn in zip(spread, values):
+            row[indices] = drawn
+        spread *= solved.dtype.type(noise)
+        solved += spread.reshape(solved.shape)
+    return solved
+
+
+def _impute_batch(x_batch: Array, indices: Array, noise: float, options: Options) -> Array:
     b, _, h, w = x_batch.shape
     removed = np.zeros((b, h * w), np.bool_)
     np.put_along_axis(removed, indices, True, axis=1)

@@ -10,10 +10,11 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roarfast._torchvision import import_torchvision
 from roarfast.compat import _grad_cam_scores as scores
 from roarfast.compat import _imputer_class, _slots, _status
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer
+from roarfast.compat._peers import Peer, digest
 
 if TYPE_CHECKING:
     import torch
@@ -162,8 +163,6 @@ class ROADCombined:
 
 def _load() -> Mapping[str, Any]:
     try:
-        from roarfast._torchvision import import_torchvision
-
         import_torchvision()  # grad-cam imports it, which fails beside a torch that it was not built for
         road = importlib.import_module("pytorch_grad_cam.metrics.road")
         confidence = importlib.import_module("pytorch_grad_cam.metrics.perturbation_confidence")
@@ -269,8 +268,6 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
 
 
 def _imputer_is_tested(imputer: type) -> bool:
-    from roarfast.compat._peers import digest
-
     return digest(imputer) in PEER.digests["NoisyLinearImputer"]
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from roarfast.compat import _impute, _quantus_road, _slots, _status
 from roarfast.compat._options import Options
 from roarfast.compat._peers import Peer
+from roarfast.compat._quantus_road import add_noise
 
 Array = npt.NDArray[Any]
 
@@ -80,24 +81,6 @@ def removed_pixels(indices: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_
         _status.require(int(indices.min()) >= 0 and int(indices.max()) < removed.size, "indices out of range")
         removed[indices] = True
     return removed.reshape(shape[-2:])
-
-
-def add_noise(solved: Array, indices: Array, noise: float) -> Array:
-    """Adds noise as Quantus draws it: randn(C, k) from NumPy's global generator, column j for `indices[j]`.
-
-    Args:
-        solved: `[C, H, W]`, contiguous, changed in place.
-        indices: Flat pixel numbers; of equal ones the last counts.
-        noise: Standard deviation.
-    """
-    values = np.random.randn(len(solved), len(indices))  # noqa: NPY002 - the generator that Quantus draws from
-    if noise and len(indices):
-        spread = np.zeros((len(solved), solved[0].size), solved.dtype)
-        for row, drawn in zip(spread, values):
-            row[indices] = drawn
-        spread *= solved.dtype.type(noise)
-        solved += spread.reshape(solved.shape)
-    return solved
 
 
 def as_dtype(image: Array, dtype: np.dtype[Any]) -> Array:

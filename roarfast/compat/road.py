@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from roarfast._torchvision import import_torchvision
 from roarfast.compat import _impute, _imputer_class, _road_masks, _slots, _status
 from roarfast.compat._options import Options
 from roarfast.compat._patch import worker_init_fn
@@ -244,8 +245,6 @@ def evaluate(model: torch.nn.Module, loader: Any, options: Options, device: Any)
 
 def _load() -> Mapping[str, Any]:
     try:
-        from roarfast._torchvision import import_torchvision
-
         import_torchvision()  # the clone imports it, which fails beside a torch that it was not built for
         module = importlib.import_module("road.road")
         imputations = importlib.import_module("road.imputations")

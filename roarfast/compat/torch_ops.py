@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roarfast._torchvision import import_torchvision
 from roarfast.compat import _status
 from roarfast.ops import gaussian_filter, percentile
 
@@ -130,8 +131,6 @@ def _dispatch(peer: str, name: str, attempt: Callable[[], Any], original: Callab
 
 
 def _torchvision_blur(*args: Any) -> Any:
-    from roarfast._torchvision import import_torchvision
-
     return import_torchvision("transforms.functional").gaussian_blur(*args)
 
 

@@ -30,7 +30,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("DeviceDataset", "Transform"):
-        from roarfast.data import device
+        from roarfast.data import device  # torch, which loading does not need
 
         return getattr(device, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,7 @@ def watermark_command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of labels and places.")] = 0,
 ) -> None:
     """Write the label into each image, so that it is known where an explanation must point."""
-    from roarfast.data import watermark
+    from roarfast.data import watermark  # `--help` need not wait for it
 
     try:
         data = watermark.watermark(load(source, split, root, n=n), kind, canvas=canvas, labels=relabel, seed=seed)

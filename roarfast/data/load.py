@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from roarfast._torchvision import import_torchvision
 from roarfast.data import official, pack, shapes
 from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.folders import SPLIT_NAMES, is_cub, load_folder
@@ -142,8 +143,6 @@ def _digits(split: str) -> Dataset:
 
 
 def _torchvision(name: str, split: str, root: Path, download: bool) -> Dataset:
-    from roarfast._torchvision import import_torchvision
-
     if split not in ("train", "test"):
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
     datasets = import_torchvision("datasets")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from roarfast._torchvision import import_torchvision
 from roarfast.data.dataset import Array, DataError, Dataset
 
 NAMES = ("mnist", "fashion", "cifar100")
@@ -42,8 +43,6 @@ def load_official(name: str, split: str, root: Path, download: bool = False) -> 
 def _idx_digits(name: str, split: str, root: Path, download: bool) -> Dataset:
     folder_name = "MNIST" if name == "mnist" else "FashionMNIST"
     if download:
-        from roarfast._torchvision import import_torchvision
-
         getattr(import_torchvision("datasets"), folder_name)(str(root), train=split == "train", download=True)
     prefix = _IDX_PREFIX[split]
     files = [_find(name, root, folder_name, f"{prefix}-{kind}-ubyte", split) for kind in ("images-idx3", "labels-idx1")]
@@ -111,8 +110,6 @@ def ink_boxes(images: Array) -> Array:
 def _cifar100(split: str, root: Path, download: bool) -> Dataset:
     folder = root / "cifar-100-binary"
     if download and not (folder / f"{split}.bin").is_file():
-        from roarfast._torchvision import import_torchvision
-
         tools = import_torchvision("datasets").utils
         root.mkdir(parents=True, exist_ok=True)
         tools.download_and_extract_archive(_CIFAR100_URL, str(root), md5="03b5dce01913d631647c71ecec9e9cb8")

@@ -33,7 +33,7 @@ def strip_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of training, noise and random maps.")] = 0,
 ) -> None:
     """Draw images, the map of each estimator and each post-processing of it as one PNG."""
-    from roarfast.explain import strip
+    from roarfast.explain import strip  # torch: `--help` need not wait for it
 
     try:
         numbers = [int(i) for i in images.split(",")]

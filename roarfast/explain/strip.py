@@ -9,20 +9,23 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import nn
 
 from roarfast._files import write_atomic
+from roarfast.data import load
+from roarfast.explain.explainer import Explainer
+from roarfast.explain.generation import as_input
+from roarfast.explain.model_state import Normalized, frozen
 from roarfast.explain.names import PAPER, parse_all
+from roarfast.explain.options import Options
 from roarfast.explain.postprocess import PAPER as PAPER_POSTPROCESS
 from roarfast.explain.postprocess import PostProcess
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from roarfast.explain.explainer import Explainer
+from roarfast.train import build_model, get_recipe, train
 
 _CELL_INCHES = 1.05
 _LABEL_INCHES = 0.95
@@ -56,8 +59,6 @@ def picture_strip(
     Returns:
         The path.
     """
-    from roarfast.explain.generation import as_input
-
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[-1] not in (1, 3) or not len(images):
         raise ValueError(f"images must be uint8 [N, H, W, 1 or 3], got {images.dtype} of shape {images.shape}")
     chains = [PostProcess.parse(k) for k in postprocess]
@@ -133,12 +134,6 @@ def run(
 
     Without `weights`, the model is first trained on the training images for a few epochs.
     """
-    from roarfast.data import load
-    from roarfast.explain.explainer import Explainer
-    from roarfast.explain.model_state import Normalized
-    from roarfast.explain.options import Options
-    from roarfast.train import build_model
-
     chosen = load(data, split)
     bad = [i for i in images if not 0 <= i < len(chosen)]
     if bad or not images:
@@ -163,9 +158,6 @@ def run(
 
 
 def _train(data: str, test: Any, model: str, epochs: int, count: int, seed: int) -> tuple[nn.Module, Any, Any]:
-    from roarfast.data import load
-    from roarfast.train import build_model, get_recipe, train
-
     training = load(data, "train", n=count)
     net = build_model(model, training.num_classes, training.image_shape[2], seed=seed)
     recipe = get_recipe("quick", model, epochs=epochs, batch_size=50, lr=0.03)  # few images, so many small steps
@@ -174,10 +166,5 @@ def _train(data: str, test: Any, model: str, epochs: int, count: int, seed: int)
 
 
 def _predict(explainer: Explainer, pictures: npt.NDArray[np.uint8]) -> list[int]:
-    import torch
-
-    from roarfast.explain.generation import as_input
-    from roarfast.explain.model_state import frozen
-
     with frozen(explainer.model), torch.no_grad():
         return [int(c) for c in explainer.model(as_input(pictures)).argmax(1)]

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast.metrics.damage_plot import plot_parts
 from roarfast.metrics.resampling import Estimate, above_zero, bootstrap, holm, trial_interval, weighted_mean
 
 Floats = npt.NDArray[np.float64]
@@ -161,8 +162,6 @@ class Parts:
 
     def plot(self, ax: Any = None) -> Any:
         """Stacked bars per estimator: grey shape, blue image, orange model. Returns the matplotlib figure."""
-        from roarfast.metrics.damage_plot import plot_parts
-
         return plot_parts(self, ax)
 
 

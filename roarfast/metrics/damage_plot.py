@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from roarfast.metrics.damage_curve import EqualDamage
-    from roarfast.metrics.damage_parts import Parts
+from roarfast.metrics.damage_curve import EqualDamage
 
 COLOURS = {"shape": "#9e9e9e", "image": "#4c78a8", "model": "#f58518"}
+
+
+class Parts(Protocol):
+    """What is drawn: `damage_parts.Parts`, which imports this module."""
+
+    @property
+    def rows(self) -> Mapping[str, Any]:
+        """By estimator: `shape`, `image` and `model` with `value`, `low` and `high`."""
+
+    @property
+    def of(self) -> str:
+        """The response."""
 
 
 def plot_parts(parts: Parts, ax: Any = None) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from roarfast.metrics.table import Scores
+from collections.abc import Mapping
+from typing import Any
 
 
-def plot_scores(scores: Scores) -> Any:
+def plot_scores(scores: Mapping[str, Mapping[str, Any]]) -> Any:
     """One panel per score: curves with bands where it has one, else values with intervals."""
     from matplotlib.figure import Figure
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from roarfast.metrics.plotting import plot_scores
 from roarfast.metrics.results import Comparison, Result, compare
 
 T = TypeVar("T")
@@ -147,8 +148,6 @@ class Scores(_Named[ScoreResults]):
 
     def plot(self) -> Any:
         """A matplotlib figure: one panel per score, curves with bands, or values with intervals."""
-        from roarfast.metrics.plotting import plot_scores
-
         return plot_scores(self)
 
 

@@ -110,7 +110,7 @@ def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..
 
 
 def _torch_arrays() -> Arrays:
-    from roarfast.ops._arrays import TorchArrays
+    from roarfast.ops._arrays import TorchArrays  # torch, which may be missing
 
     return TorchArrays()
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from roarfast.study.errors import StudyError
+from roarfast.study.results import load
 
 
 def report(
@@ -20,8 +21,7 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a study: one HTML file, PNG/SVG figures, CSV tables; print a short summary."""
-    from roarfast.report import build, export, summary
-    from roarfast.study.results import load
+    from roarfast.report import build, export, summary  # matplotlib: `--help` need not wait for it
 
     try:
         results = load(folder)

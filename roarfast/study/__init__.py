@@ -14,8 +14,8 @@ __all__ = ["ConfigError", "Record", "Study", "StudyError", "StudyResults", "load
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Study":  # needs pydantic, which reading results does not
-        from roarfast.study.study import Study
+    if name == "Study":
+        from roarfast.study.study import Study  # reading results needs no torch
 
         return Study
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,7 +38,7 @@ def validate_command(
     """
     from rich.console import Console
 
-    from roarfast import validate
+    from roarfast import validate  # torch: `--help` need not wait for it
 
     words = [word.strip() for part in only for word in part.split(",") if word.strip()] if only is not None else None
     if words == []:

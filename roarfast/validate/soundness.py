@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import roarfast as rf
+from roarfast.metrics.engine import make_codes, respond
+from roarfast.metrics.inputs import read_inputs
+from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.scores.soundness import CONVENTIONS, Convention, find_flags, soundness_of
 from roarfast.metrics.worlds import Floats, GaussianVotes, voting_maps
 from roarfast.validate.check import Outcome, check, exactly, show
@@ -113,10 +116,6 @@ def mixing() -> Outcome:
 def engine() -> Outcome:
     """The whole path a user's model takes: codes, removal, model, mass, flags."""
     import torch
-
-    from roarfast.metrics.engine import make_codes, respond
-    from roarfast.metrics.inputs import read_inputs
-    from roarfast.metrics.perturbation import Perturbation
 
     world = GaussianVotes.uniform()
     x, y = world.draw(10_000, seed=7)
