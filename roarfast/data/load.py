@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,40 @@ from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.folders import SPLIT_NAMES, is_cub, load_folder
 from roarfast.data.npz import has_split_keys, load_npz
 
-NAMES = ("shapes", "digits", "mnist", "fashion", "cifar10", "cifar100", "svhn", "cub200")
 _CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a named data set; see `load`."""
+
+    split: str
+    root: Path
+    download: bool = False
+    size: int | None = None
+    n: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set known by name.
+
+    Attributes:
+        name: As in `load` and in configs.
+        read: Makes a split; it may leave cutting it to n images to `load`.
+        generated: Whether it is made by a program: then `n` is how many to make.
+        period: Of a generated one: any so many images from a multiple of it on have `per_class` of each class.
+        per_class: See `period`.
+        most: Of a generated one: the largest n.
+    """
+
+    name: str
+    read: Callable[[Request], Dataset]
+    generated: bool = False
+    period: int = 1
+    per_class: int = 1
+    most: int | None = None
 
 
 def default_root() -> Path:
@@ -69,19 +102,13 @@ def load(
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     name = str(name_or_path)
-    if layout is not None and name in NAMES:
+    if layout is not None and name in SOURCES:
         raise ValueError(f"layout={layout!r} is for .npz files, not for {name!r}")
     folder = Path(root).expanduser() if root is not None else default_root()
-    if name == "shapes":
-        return shapes.generate(split, n, seed)
-    if name == "digits":
-        data = _digits(split)
-    elif name in ("cifar10", "svhn"):
-        data = _torchvision(name, split, folder, download)
-    elif name in official.NAMES:
-        data = official.load_official(name, split, folder, download)
-    elif name == "cub200":
-        data = _cub200(split, folder, 224 if size is None else size)
+    if name in SOURCES:
+        data = SOURCES[name].read(Request(split, folder, download, size, n, seed))
+        if SOURCES[name].generated:
+            return data
     else:
         data = _path(Path(name_or_path).expanduser(), split, size, layout)
     if size is not None and data.image_shape[:2] != (size, size):
@@ -105,7 +132,7 @@ def first(data: Dataset, n: int | None) -> Dataset:
 
 def _path(path: Path, split: str, size: int | None, layout: str | None) -> Dataset:
     if not path.exists():
-        names = ", ".join(NAMES)
+        names = ", ".join(SOURCES)
         hint = f" (known names: {names})" if path.parent == Path() else ""
         raise FileNotFoundError(f"no dataset at {path.absolute()}{hint}; give a folder, a pack or an .npz file")
     if layout is not None and path.suffix != ".npz":
@@ -174,3 +201,29 @@ def _cub200(split: str, root: Path, size: int) -> Dataset:
         f"CUB-200-2011 not found: looked for {root / 'CUB_200_2011' / 'images.txt'}. Download CUB_200_2011.tgz from "
         "https://data.caltech.edu/records/65de6-vp158, unpack it there, or pass root=… (or set ROARFAST_DATA)."
     )
+
+
+def _named(name: str, read: Callable[[str, str, Path, bool], Dataset]) -> Source:
+    return Source(name, lambda r: read(name, r.split, r.root, r.download))
+
+
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "shapes",
+            lambda r: shapes.generate(r.split, r.n, r.seed),
+            generated=True,
+            period=100,
+            per_class=10,
+            most=1_000_000,  # 3 GB
+        ),
+        Source("digits", lambda r: _digits(r.split)),
+        *(_named(name, official.load_official) for name in ("mnist", "fashion")),
+        _named("cifar10", _torchvision),
+        _named("cifar100", official.load_official),
+        _named("svhn", _torchvision),
+        Source("cub200", lambda r: _cub200(r.split, r.root, 224 if r.size is None else r.size)),
+    )
+}
+"""Name → record."""

@@ -12,8 +12,6 @@ import numpy as np
 from roarfast._torchvision import import_torchvision
 from roarfast.data.dataset import Array, DataError, Dataset
 
-NAMES = ("mnist", "fashion", "cifar100")
-
 _FASHION_CLASSES = (
     "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
-from roarfast._objects import is_reference, load_object
 from roarfast.data.device import DeviceDataset
+from roarfast.study.fills import find as find_fill
 from roarfast.study.protocol import Protocol, find
 from roarfast.study.records import Cell
 from roarfast.study.selection import apply_codes
@@ -20,7 +20,6 @@ from roarfast.study.work import Clock, Update, Work
 from roarfast.train.loop import Removal
 
 Scores = dict[str, float]
-_CHUNK = 1 << 24  # values of images filled at a time
 
 
 @dataclass(frozen=True)
@@ -113,18 +112,7 @@ def train_on_masks(cell: CellWork) -> Scores:
 
 def fill_value(work: Work) -> tuple[float, ...] | None:
     """What a removed pixel becomes, per channel, in units of 0..255; None if that depends on the image."""
-    fill = work.config.removal.fill
-    channels = work.train.image_shape[2]
-    if fill == "dataset_mean":
-        return tuple(255 * m for m in work.train.mean)
-    if fill == "zero":
-        return (0.0,) * channels
-    if isinstance(fill, str):
-        return None
-    values = tuple(float(v) for v in fill)
-    if len(values) not in (1, channels):
-        raise ValueError(f"removal.fill has {len(values)} values, but the images have {channels} channels")
-    return values * channels if len(values) == 1 else values
+    return find_fill(work.config.removal.fill).values(work.train)
 
 
 def fill_split(work: Work, split: str, clock: Clock) -> npt.NDArray[np.uint8] | None:
@@ -132,48 +120,13 @@ def fill_split(work: Work, split: str, clock: Clock) -> npt.NDArray[np.uint8] | 
 
     None of these fills depends on the mask, so one set serves every cell.
     """
-    if fill_value(work) is not None:
+    fill = find_fill(work.config.removal.fill)
+    if fill.constant is not None:
         return None
     if split not in work.fills:
         with clock.stage("impute"):
-            work.fills[split] = fill_images(work, split)
+            work.fills[split] = fill.replacements(work.split(split), work.seeds.fill(split), work.train)
     return work.fills[split]
-
-
-def fill_images(work: Work, split: str) -> npt.NDArray[np.uint8]:
-    """Every pixel of every image of a split as it is when removed."""
-    data = work.split(split)
-    n, h, w, c = data.images.shape
-    filled = np.empty((n, h, w, c), np.uint8)
-    fill = work.config.removal.fill
-    outside = load_object(fill) if isinstance(fill, str) and is_reference(fill) else None
-    step = max(1, _CHUNK // (h * w * c))
-    for start in range(0, n, step):
-        images = np.ascontiguousarray(data.images[start : start + step])
-        rows = np.arange(start, start + len(images))
-        if outside is not None:
-            filled[start : start + step] = _checked(fill, outside(images, work.seeds.fill(split), rows), images)
-            continue
-        filled[start : start + step] = rf.fill(
-            images,
-            np.ones(images.shape[:3], bool),
-            fill,
-            layout="NHWC",
-            noise_mean=255 * float(np.mean(work.train.mean)),
-            noise_std=255 * float(np.mean(work.train.std)),
-            seed=work.seeds.fill(split),
-            index=rows,
-        )
-    return filled
-
-
-def _checked(name: Any, filled: Any, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    filled = np.asarray(filled)
-    if filled.shape != images.shape or filled.dtype != np.uint8:
-        raise ValueError(
-            f"the fill {name!r} must return uint8 images {images.shape}, got {filled.dtype} {filled.shape}"
-        )
-    return filled
 
 
 def impute_split(

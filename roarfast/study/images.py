@@ -16,7 +16,7 @@ from roarfast._files import write_atomic
 from roarfast._objects import is_reference, load_object
 from roarfast.data import DataError, Dataset, load
 from roarfast.data.checks import split_warnings
-from roarfast.data.load import has_splits
+from roarfast.data.load import SOURCES, has_splits
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.keys import digest
 from roarfast.study.runfolder import RunFolder
@@ -32,8 +32,9 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
         if data.has_files:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
         arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
-        if data.name == "shapes" and data.classes and size:
-            arguments["n"] = -(-size // (10 * len(data.classes))) * 100  # every 100 images have 10 of each class
+        known = SOURCES.get(data.name)
+        if known is not None and known.generated and data.classes and size:
+            arguments["n"] = -(-size // (known.per_class * len(data.classes))) * known.period
         if data.layout is not None:
             arguments["layout"] = data.layout
         if not data.has_files:
@@ -66,7 +67,8 @@ def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
 
 def share_data(folder: RunFolder, data: DataConfig) -> None:
     """Leaves a generated data set in the run folder: its workers would take seconds each to make it again."""
-    if data.name != "shapes":
+    known = SOURCES.get(data.name)
+    if known is None or not known.generated:
         return
     path = _shared_data(folder, data)
     arrays: dict[str, Any] = {}

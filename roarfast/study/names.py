@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from roarfast._objects import is_reference, load_object
-from roarfast.data.load import NAMES as DATASETS
+from roarfast.data.load import SOURCES as DATASETS
 from roarfast.explain import names, postprocess
 from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.options import Options

@@ -19,16 +19,15 @@ from pydantic import (
 )
 
 from roarfast._objects import is_reference, load_object
+from roarfast.data.load import SOURCES
 from roarfast.explain.options import Options
-from roarfast.study import names
-from roarfast.study.errors import nearest
+from roarfast.study import fills, names
 from roarfast.study.protocol import find
 from roarfast.train.recipe import Recipe, get_recipe
 
 Order = Literal["morf", "lerf"]
 Null = Literal["own", "swap", "swap-class", "roll", "turn", "model"]
 """Whose masks are removed; all but `own` and `model` are `roarfast.metrics.NULLS`."""
-FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise")
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
 
@@ -62,14 +61,7 @@ def _importable(text: str) -> str:
 
 
 def _fill(value: str | tuple[int, ...]) -> str | tuple[int, ...]:
-    if isinstance(value, str) and value not in FILLS:
-        if is_reference(value):
-            return _importable(value)
-        names = ", ".join(map(repr, FILLS[:-1]))
-        raise ValueError(
-            f"must be {names} or {FILLS[-1]!r}, one or three numbers in 0..255, or 'package.module:function', "
-            f"got {value!r}{nearest(value, FILLS).split('; allowed')[0]}"
-        )
+    fills.find(value)
     return value
 
 
@@ -84,7 +76,6 @@ class _Section(BaseModel):
 
 MAX_RATES = 254
 MAX_TRIALS = 10_000
-MAX_SHAPES = 1_000_000  # 3 GB
 
 
 class DataConfig(_Section):
@@ -112,9 +103,10 @@ class DataConfig(_Section):
             raise ValueError("train and test come together: give both, or neither")
         if self.path is not None and self.train is not None:
             raise ValueError("give path (which holds both splits), or train and test, not all three")
+        most = SOURCES[self.name].most if self.name in SOURCES and not self.has_files else None
         for size in (self.train_size, self.test_size):
-            if self.name == "shapes" and not self.has_files and size is not None and size > MAX_SHAPES:
-                raise ValueError(f"at most {MAX_SHAPES} shapes are generated, got {size}")
+            if most is not None and size is not None and size > most:
+                raise ValueError(f"at most {most} {self.name} are generated, got {size}")
         return self
 
     @property

@@ -12,7 +12,8 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 import roarfast as rf
-from roarfast.study.cells import fill_images, fill_split, fill_value
+from roarfast.study import fills
+from roarfast.study.cells import fill_split, fill_value
 from roarfast.study.config import ConfigError, parse_config
 from roarfast.study.keys import derive_seed
 from roarfast.study.results import load
@@ -33,7 +34,7 @@ def pipeline(tmp_path: Path, fill: str) -> Work:
 
 @pytest.mark.parametrize("fill", BY_IMAGE)
 def test_fills_by_image_are_those_of_the_op(tmp_path: Path, fill: str, monkeypatch) -> None:
-    monkeypatch.setattr("roarfast.study.cells._CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
+    monkeypatch.setattr("roarfast.study.fills._CHUNK", 7 * 32 * 32 * 3)  # several chunks, the last one smaller
     p = pipeline(tmp_path, f'"{fill}"')
     assert fill_value(p) is None
     clock = Clock()
@@ -47,7 +48,7 @@ def test_fills_by_image_are_those_of_the_op(tmp_path: Path, fill: str, monkeypat
         )  # fmt: skip
         np.testing.assert_array_equal(np.where(mask[..., None], filled, data.images), expected)
     assert clock.seconds["impute"] > 0
-    assert not np.array_equal(fill_images(p, "train")[:40], fill_images(p, "test"))
+    assert not np.array_equal(p.fills["train"][:40], p.fills["test"])
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,13 @@ def test_a_study_with_a_blurred_fill(tmp_path: Path) -> None:
     mask, images, modified = kept["mask"][0, 0], kept["images"], kept["modified"][0, 0]
     expected = rf.blur_fill(images, mask, layout="NHWC")
     np.testing.assert_array_equal(modified, expected)
+
+
+def test_a_fill_is_a_record(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="either a constant or images"):
+        fills.Fill("both")
+    negative = fills.Fill("negative", images=lambda images, seed, index, train: 255 - images)
+    p = pipeline(tmp_path, '"zero"')
+    np.testing.assert_array_equal(negative.replacements(p.test, 0, p.train), 255 - p.test.images)
+    with pytest.raises(ValueError, match=r"must return uint8 images \(40, 32, 32, 3\), got float64"):
+        fills.Fill("wrong", images=lambda images, *rest: images / 2).replacements(p.test, 0, p.train)
