@@ -89,6 +89,7 @@ class Pace:
         images: Split → number.
         epochs: Of a training.
         passes: Estimators → gradient passes per image.
+        trained: Whether the base model is given.
     """
 
     train: float
@@ -99,13 +100,14 @@ class Pace:
     images: dict[str, int]
     epochs: int
     passes: Callable[[Sequence[str]], int]
+    trained: bool = False
 
     def seconds(self, task: Task) -> float:
         """The time of a task."""
         train, test = self.images["train"], self.images["test"]
         training = self.train * train * self.epochs + self.evaluate * test
         if isinstance(task, BaseTask):
-            return training
+            return self.evaluate * test if self.trained else training
         if isinstance(task, MapsTask):
             return self.passes(task.estimators) * self.gradient * sum(self.images[split] for split in task.splits)
         if isinstance(task, CodesTask):
@@ -162,6 +164,7 @@ def calibrate(config: StudyConfig, device: str) -> Pace:
         images={"train": len(train), "test": len(test)},
         epochs=recipe.epochs,
         passes=lambda names: max(1, PassPlan(parse_all(names, outside), options, predict=True).backwards),
+        trained=config.model.trained,
     )
 
 
@@ -181,8 +184,8 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace 
     """The tasks by kind with their share of the time, and the total."""
     lines = [f"{config.name}: {len(plan.cells)} cells in the grid"]
     kinds = {
-        "base": "base models, one per trial",
-        "maps": "passes for maps: estimators that share passes are computed together",
+        "base": "base models as given, nothing is trained" if config.model.trained else "base models, one per trial",
+        "maps": "passes for maps: estimators that share passes are computed together" + _splits(plan),
         "codes": "rank codes, one per (estimator, post-processing, trial), for all drop rates and protocols",
         "examples": "example strips",
     }
@@ -203,6 +206,12 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace 
         total = sum(pace.seconds(task) for task in left.values()) / workers
         lines.append(f"  about {duration(total)} with {workers} worker{'s' * (workers != 1)}, from a short calibration")
     return "\n".join(lines)
+
+
+def _splits(plan: Plan) -> str:
+    """Which images are explained, where it is not all of them."""
+    maps = [task for task in plan.tasks.values() if isinstance(task, MapsTask)]
+    return "; test images only" if maps and all(task.splits == ("test",) for task in maps) else ""
 
 
 def _what(tasks: list[Task]) -> str:

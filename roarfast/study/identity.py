@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from roarfast.data import Dataset
-from roarfast.explain.hashing import file_checksum
+from roarfast.explain.hashing import file_checksum, model_hash
 from roarfast.study.errors import StudyError
 from roarfast.study.keys import digest
 from roarfast.study.migrations import hashed_removal
 from roarfast.study.protocol import find
 from roarfast.study.records import Cell
 from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.train import build_model
 
 RESULT_VERSION = 1
 """Raised when a change of the code changes results, so that old results are not taken for new ones."""
@@ -103,15 +104,20 @@ def _only(name: str, value: Any) -> dict[str, Any]:
 
 def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) -> Identity:
     """Everything that defines results besides the cells."""
-    model = config.model.model_dump(mode="json")
-    if config.model.weights is not None:
+    model = config.model.model_dump(mode="json", exclude=set() if config.model.trained else {"trained"})
+    if config.model.trained and config.model.weights is None:  # the factory loads them: only they tell what they are
+        model["weights"] = model_hash(
+            build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options)
+        )
+    elif config.model.weights is not None:
         path = Path(config.model.weights)
         if not path.is_file():
             raise StudyError(f"model.weights: {path} does not exist")
         model["weights"] = file_checksum(path)
     explain = config.explain.model_dump(mode="json")
     return Identity(
-        data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)},
+        data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)}
+        | _only("normalised by", [config.data.mean, config.data.std] if config.data.mean else None),
         model=model,
         recipe=config.resolved_recipe().as_hashed(),
         explain=explain | {"options": config.explain_options().as_dict()},

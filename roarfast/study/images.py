@@ -48,7 +48,7 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
         except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
         splits.append(_only_classes(part, data.classes, size) if data.classes else part)
-    train, test = splits
+    train, test = (_normalised(part, data) for part in splits)
     if train.image_shape != test.image_shape:
         raise StudyError(
             f"train images are {train.image_shape}, test images {test.image_shape}: they must have one size"
@@ -56,6 +56,18 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test
+
+
+def _normalised(part: Dataset, data: DataConfig) -> Dataset:
+    """The images with the mean and deviation that the config gives."""
+    if data.mean is None or data.std is None:
+        return part
+    channels = part.image_shape[2]
+    for name, values in (("mean", data.mean), ("std", data.std)):
+        if len(values) not in (1, channels):
+            raise StudyError(f"data.{name} has {len(values)} values, but the images have {channels} channels")
+    mean, std = (values * channels if len(values) == 1 else values for values in (data.mean, data.std))
+    return dataclasses.replace(part, known_stats=(mean, std))
 
 
 def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
@@ -88,7 +100,9 @@ def shared_data(folder: RunFolder, data: DataConfig) -> tuple[Dataset, Dataset]:
     with np.load(path, allow_pickle=False) as arrays:
         names = tuple(str(name) for name in arrays["class_names"])
         train, test = (
-            Dataset(arrays[f"{split}_images"], arrays[f"{split}_labels"], names, name=data.name, split=split)
+            _normalised(
+                Dataset(arrays[f"{split}_images"], arrays[f"{split}_labels"], names, name=data.name, split=split), data
+            )
             for split in ("train", "test")
         )
     return train, test

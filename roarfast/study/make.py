@@ -45,6 +45,12 @@ def do_task(work: Work, task: Task, on_update: Update) -> Outcome:
 
 
 def _base(w: Work, task: BaseTask, clock: Clock, on_update: Update) -> Scores:
+    if w.config.model.trained:
+        model = w.trainer.given()
+        w.trainer.save(model, w.folder.base_model(task.key))
+        w.forget_base()
+        with clock.stage("evaluation"):
+            return dict(w.trainer.score(model, w.trainer.whole.test, None))
     name = w.folder.base_model(task.key).stem
     model, scores = w.trainer.fit(name, w.seeds.base(task.cell.trial), clock.add, on_update)
     w.trainer.save(model, w.folder.base_model(task.key))

@@ -82,6 +82,7 @@ class DataConfig(_Section):
     """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
 
     `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
+    `mean` and `std` per channel, in units of 0..1, normalise what models get; default those of the training images.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[A-Za-z_][A-Za-z0-9_.]*)?$")
@@ -93,6 +94,8 @@ class DataConfig(_Section):
     classes: tuple[str, ...] | None = Field(None, min_length=2)
     image_size: int | None = Field(None, ge=1, le=16384)
     layout: Literal["NHWC", "NCHW"] | None = None
+    mean: tuple[float, ...] | None = Field(None, min_length=1)
+    std: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(None, min_length=1)
     train_size: int | None = Field(None, ge=1, lt=2**31)
     test_size: int | None = Field(None, ge=1, lt=2**31)
     seed: int = Field(0, ge=0, lt=2**63)
@@ -101,6 +104,8 @@ class DataConfig(_Section):
     def _one_source(self) -> DataConfig:
         if (self.train is None) != (self.test is None):
             raise ValueError("train and test come together: give both, or neither")
+        if (self.mean is None) != (self.std is None):
+            raise ValueError("mean and std come together: give both, or neither")
         if self.path is not None and self.train is not None:
             raise ValueError("give path (which holds both splits), or train and test, not all three")
         most = SOURCES[self.name].most if self.name in SOURCES and not self.has_files else None
@@ -116,10 +121,15 @@ class DataConfig(_Section):
 
 
 class ModelConfig(_Section):
-    """Which network; `options` go to its factory."""
+    """Which network; `options` go to its factory.
+
+    `weights` is a state dict to start from. With `trained` the network is done: its weights are those of the file, or those
+    its factory loads, and no protocol may train.
+    """
 
     name: str = "convnet"
     weights: str | None = None
+    trained: bool = False
     options: dict[str, Any] = {}
 
 
@@ -283,6 +293,21 @@ class StudyConfig(_Section):
             kind: {e.name: e.model_dump(mode="json", exclude={"name"}) for e in getattr(self, kind)}
             for kind in ("estimators", "postprocessings")
         }
+
+    @model_validator(mode="after")
+    def _nothing_trained(self) -> StudyConfig:
+        for i, block in enumerate(self.grid if self.model.trained else ()):
+            if training := [name for name in block.protocols if find(name).trains]:
+                raise ValueError(
+                    f"grid.{i}.protocols: {training[0]!r} trains a model per cell, but model.trained = true says that the "
+                    "model is done: leave out one of them"
+                )
+            if "model" in block.null:
+                raise ValueError(
+                    f"grid.{i}.null: 'model' removes the masks of another trial's base model, and with model.trained = "
+                    "true all trials have the same one"
+                )
+        return self
 
     @model_validator(mode="after")
     def _other_models(self) -> StudyConfig:

@@ -18,7 +18,7 @@ from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
-from roarfast.train import CheckpointError, build_model, evaluate, load_checkpoint, train
+from roarfast.train import CheckpointError, build_model, evaluate, load_checkpoint, load_weights, train
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
 from roarfast.train.runtime import resolve_precision
@@ -56,10 +56,23 @@ class Trainer:
     def build(self, seed: int) -> nn.Module:
         """A fresh model with its initial weights."""
         model = self.config.model
+        if model.trained:  # `load` gives it its weights
+            return build_model(model.name, self.classes, self.channels, seed=seed, **model.options)
         return build_model(
             model.name, self.classes, self.channels, weights=model.weights, seed=seed,
             ghost_batch=self.recipe.ghost_batch, **model.options,
         )  # fmt: skip
+
+    def given(self) -> nn.Module:
+        """The model of a study with `model.trained`: nothing of it may be left to chance."""
+        model = build_model(self.config.model.name, self.classes, self.channels, seed=0, **self.config.model.options)
+        if (weights := self.config.model.weights) is not None and (left := load_weights(model, weights)):
+            raise ValueError(
+                f"model.weights: {weights} does not fit {', '.join(left)} of {self.config.model.name}, and with "
+                "model.trained = true nothing is trained. If it has other classes than the data, set their number with "
+                "model.options.num_classes"
+            )
+        return model.to(self.device).eval()
 
     def fit(
         self, name: str, seed: int, add_seconds: AddSeconds, on_update: Update, data: Modified | None = None
