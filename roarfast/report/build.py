@@ -7,8 +7,9 @@ from pathlib import Path
 from roarfast._files import write_atomic
 from roarfast.report.material import gather
 from roarfast.report.page import render
+from roarfast.report.score_tables import score_rows
 from roarfast.report.table import write_table
-from roarfast.report.tables import write_tables
+from roarfast.report.tables import write_csv, write_tables
 from roarfast.study.results import StudyResults, load
 from roarfast.study.runfolder import RunFolder
 
@@ -33,6 +34,7 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     material = gather(everything, files, target / "figures")
     page, book = render("page.html", **material)
     write_tables(everything, material["run"].audits, [view.parts for view in material["parts"]], target / "tables")
+    write_csv(target / "tables" / "scores.csv", score_rows(material["scored"]))
     for table in book.tables.values():
         write_table(table, target / "tables" / "page")
     path = target / "index.html"

@@ -44,9 +44,13 @@ class Cell:
         values = self.values(name)
         return math.fsum(values) / len(values) if values else math.nan
 
+    def interval(self, name: str) -> Interval:
+        """Mean of a field and its 95 % interval over trials."""
+        return mean_interval(self.values(name))
+
     def accuracy(self) -> Interval:
         """Mean accuracy and its 95 % interval over trials."""
-        return mean_interval(self.values("accuracy"))
+        return self.interval("accuracy")
 
 
 @dataclass
@@ -57,8 +61,28 @@ class Panel:
     protocol: str
     order: str
     both_orders: bool
-    base: Interval
+    base_cell: Cell
     cells: dict[CellKey, Cell]
+
+    @property
+    def base(self) -> Interval:
+        """Accuracy of the base models, nothing removed."""
+        return self.base_cell.accuracy()
+
+    @property
+    def base_by_trial(self) -> dict[int, float]:
+        """Trial → accuracy of its base model."""
+        return {trial: float(r.accuracy or 0) for trial, r in self.base_cell.trials.items()}
+
+    @property
+    def whole(self) -> float:
+        """The rate at which nothing is removed: 0, or 1 where it counts what is kept."""
+        return 1.0 if self.record.keeps else 0.0
+
+    @property
+    def trials(self) -> list[int]:
+        """The trials of all cells."""
+        return sorted({t for cell in self.cells.values() for t in cell.trials})
 
     @property
     def record(self) -> Protocol:
@@ -74,6 +98,11 @@ class Panel:
         elif self.both_orders:
             name += " (most relevant first)"
         return f"{name}, {self.dataset}"
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """Data set, protocol, order."""
+        return self.dataset, self.protocol, self.order
 
     @property
     def slug(self) -> str:
@@ -129,6 +158,14 @@ class Panel:
         """The cell, or None if no trial of it is finished."""
         return self.cells.get(CellKey(estimator, postprocess, drop))
 
+    def curve(self, estimator: str, postprocess: str, name: str = "accuracy") -> list[tuple[float, Interval]]:
+        """(rate, field of the records) in ascending order, with the point at which nothing is removed."""
+        cells = {t: c for t in self.drops if (c := self.get(estimator, postprocess, t))}
+        if cells and self.base_cell.trials:
+            cells[self.whole] = self.base_cell
+        found = ((t, cells[t].interval(name)) for t in sorted(cells))
+        return [(t, value) for t, value in found if value.n]
+
     def complete_estimators(self, postprocesses: Iterable[str], drop: float) -> list[str]:
         """Estimators (no baselines) that have every one of these post-processings at this rate."""
         wanted = list(postprocesses)
@@ -149,15 +186,15 @@ def panels(results: StudyResults) -> list[Panel]:
     datasets = list(dict.fromkeys(d for d, _, _ in groups))
     ordered = sorted(groups, key=lambda g: (datasets.index(g[0]), position(g[1]), g[2] == "lerf"))
     return [
-        Panel(d, p, o, {(d, p, "morf"), (d, p, "lerf")} <= set(groups), base_accuracy(results, d), groups[d, p, o])
+        Panel(d, p, o, {(d, p, "morf"), (d, p, "lerf")} <= set(groups), base_cell(results, d), groups[d, p, o])
         for d, p, o in ordered
     ]
 
 
-def base_accuracy(results: StudyResults, dataset: str) -> Interval:
-    """Accuracy of the base models (nothing removed) over trials."""
-    found = {r.trial: r.accuracy for r in results.records if r.protocol == "base" and r.dataset == dataset}
-    return mean_interval([a for a in found.values() if a is not None and usable(a)])
+def base_cell(results: StudyResults, dataset: str) -> Cell:
+    """The base models of all trials: nothing removed."""
+    base = (r for r in results.records if r.protocol == "base" and r.dataset == dataset)
+    return Cell({r.trial: r for r in base if r.accuracy is not None and usable(r.accuracy)})
 
 
 def mask_only(results: StudyResults, dataset: str, order: str) -> dict[CellKey, Cell]:

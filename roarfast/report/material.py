@@ -10,24 +10,33 @@ from typing import Any
 
 from roarfast.report import panel_tables, run_tables
 from roarfast.report.audit import Audit, audit
+from roarfast.report.examples import stored_examples
+from roarfast.report.explorer import explorer
+from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
 from roarfast.report.figures import plotting
 from roarfast.report.figures.blur import tv_arrows
-from roarfast.report.figures.curves import accuracy_curves
+from roarfast.report.figures.curves import accuracy_curves, overview
 from roarfast.report.figures.differences import table_figure
 from roarfast.report.figures.leakage import leakage_figure
-from roarfast.report.figures.parts import parts_figure
+from roarfast.report.figures.parts import equal_damage_figure, parts_figure
 from roarfast.report.figures.regression import tv_scatter
 from roarfast.report.figures.strips import strips
 from roarfast.report.grid import BASELINES, Panel, mask_only, panels
 from roarfast.report.leakage import Leakage, leakage_line, leakages
 from roarfast.report.parts import StudyParts, parts_table, study_parts
 from roarfast.report.regression import shown_rates
-from roarfast.report.summary import coverage, key_lines, study_name
+from roarfast.report.score_tables import score_tables
+from roarfast.report.scores import random_sentence
+from roarfast.report.summary import key_lines, power_lines, scored_panels
 from roarfast.report.table import Table
 from roarfast.report.times import Times, times
 from roarfast.report.words import audit_sentences, direction, notes
 from roarfast.study.records import StudyResults
 from roarfast.study.runfolder import RunFolder
+
+MOST_STILLS = 2_500_000
+"""Bytes of still pictures in the page; more are left to their files."""
+PROBABILITY = "true_class_probability"
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,7 @@ class PartsView:
 
     parts: StudyParts
     figure: plotting.Figure
+    equal: plotting.Figure
 
     @property
     def table(self) -> Table:
@@ -191,17 +201,38 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     for one in audits:
         table_figure(one, pictures)
     run = RunView(results, audits, leaks, files.config.read_text(encoding="utf-8") if files.config.exists() else "")
+    kept = stored_examples(files, estimators)
+    stills = strips(kept, pictures)
+    scored = scored_panels([a.panel for a in audits])
+    found = study_parts(everything)
+    plain = audits[0].panel.postprocesses[0] if audits else None
+    several = any(len(a.panel.postprocesses) > 1 for a in audits)
+    with_probability = [a.panel for a in audits if any(c.values(PROBABILITY) for c in a.panel.cells.values())]
     return {
         "run": run,
         "name": study_name(results),
-        "datasets": list(dict.fromkeys(r.dataset for r in results.records)),
-        "coverage": coverage(results),
-        "findings": key_lines(audits, leaks),
+        "coverage": coverage(everything),
+        "facts": [
+            ("Data", data_text(results)),
+            ("Model", model_text(results)),
+            ("Accuracy, nothing removed", base_text(results)),
+        ],
+        "doubts": doubts(results),
+        "verdicts": [f"{p.title}: {said}" for p, mine in scored if (said := random_sentence(mine))],
+        "findings": key_lines(audits, [mine for _, mine in scored], found, leaks),
+        "power": power_lines(audits, [mine for _, mine in scored]),
+        "scored": scored,
+        "score_tables": score_tables(scored, found, plain),
+        "all_scores": score_tables(scored, found, None) if several else [],
+        "overview": overview([a.panel for a in audits], pictures) if audits else None,
+        "probability": overview(with_probability, pictures, PROBABILITY) if with_probability else None,
         "compared": run_tables.compared_table(results, audits, leaks),
         "panels": [_panel_view(results, audits, i, pictures) for i in range(len(audits))],
         "leakages": [LeakageView(one, leakage_figure(one, pictures)) for one in leaks],
-        "parts": [PartsView(one, parts_figure(one, pictures)) for one in study_parts(everything)],
-        "strips": strips(files, estimators, pictures),
+        "parts": [PartsView(one, parts_figure(one, pictures), equal_damage_figure(one, pictures)) for one in found],
+        "strips": [picture for picture in stills if sum(len(p.png) for p in stills) < MOST_STILLS],
+        "stills": stills,
+        "explorer": explorer(kept, any(a.panel.record.imputes for a in audits)),
     }
 
 

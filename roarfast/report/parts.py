@@ -9,94 +9,158 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.metrics.damage_parts import PARTS, EstimatorParts, Parts, split
+from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
+from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split
 from roarfast.metrics.resampling import trial_interval
-from roarfast.report.grid import slug
+from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
 from roarfast.report.table import Table, Td, table
+from roarfast.report.text import bounds, percent
 from roarfast.study.protocol import describe
 from roarfast.study.records import Record, StudyResults
 
 _ARMS = ("own", "swap", "model")
+Map = tuple[str, str]
+"""(estimator, post-processing)."""
 
 
 @dataclass(frozen=True)
 class StudyParts:
-    """The parts of all estimators and post-processings of one protocol and order."""
+    """The parts of all maps of one protocol and order, and their curves of equal damage."""
 
     dataset: str
     protocol: str
     order: str
-    table: Parts
+    rows: dict[Map, EstimatorParts]
+    equal: dict[Map, EqualDamage]
+    rates: int
+    trials: int
 
     @property
     def title(self) -> str:
         """For headings."""
-        return f"{describe(self.protocol).title}, {self.order}"
+        order = " (least relevant first)" if self.order == "lerf" else ""
+        return f"{describe(self.protocol).title}{order}, {self.dataset}"
 
     @property
     def slug(self) -> str:
         """Part of file names."""
-        return slug(f"{self.dataset}-{self.protocol}-{self.order}-parts")
+        return slug(f"{self.dataset}-{self.protocol}-{self.order}")
+
+    @property
+    def better(self) -> str:
+        """Which accuracy is better."""
+        return describe(self.protocol).better(self.order)
+
+    @property
+    def estimators(self) -> list[str]:
+        """In the order of the study, baselines last."""
+        return sorted(dict.fromkeys(e for e, _ in self.rows), key=lambda e: e in BASELINES)
+
+    @property
+    def postprocesses(self) -> list[str]:
+        """Plain first."""
+        return sorted(dict.fromkeys(k for _, k in self.rows), key=postprocess_position)
 
 
 def study_parts(results: StudyResults) -> list[StudyParts]:
     """The parts wherever own, `swap` and `model` cells of the same rates and trials are done."""
     done = [r for r in results if r.status == "done" and r.accuracy is not None]
-    base = {r.trial: float(r.accuracy or 0.0) for r in done if r.protocol == "base"}
-    groups: dict[tuple[str, str, str], dict[str, list[Record]]] = {}
+    base = {(r.dataset, r.trial): float(r.accuracy or 0.0) for r in done if r.protocol == "base"}
+    groups: dict[tuple[str, str, str], dict[Map, list[Record]]] = {}
     for r in done:
-        if r.null in _ARMS and r.protocol != "base" and r.trial in base:
-            name = r.estimator if r.postprocess == "plain" else f"{r.estimator} {r.postprocess}"
-            groups.setdefault((r.dataset, r.protocol, r.order), {}).setdefault(name, []).append(r)
+        if r.null in _ARMS and r.protocol != "base" and (r.dataset, r.trial) in base:
+            maps = groups.setdefault((r.dataset, r.protocol, r.order), {})
+            maps.setdefault((r.estimator, r.postprocess), []).append(r)
     found = []
     for group, members in groups.items():
-        rows, rates = {}, {}
-        for name, records in members.items():
-            if (row := _row(name, records, base)) is not None:
-                rows[name], rates[name] = row
-        if rows:
-            shared = tuple(sorted(set.union(*map(set, rates.values()))))
-            trials = max(len({r.trial for r in records}) for records in members.values())
-            found.append(StudyParts(*group, Parts({}, rows, shared, "accuracy", "mean", 0, trials)))
+        arms = {key: one for key, records in members.items() if (one := _arms(records, base)) is not None}
+        if arms:
+            rows = {key: _row(key, one) for key, one in arms.items()}
+            rates, trials = (max(one["own"].shape[axis] for one in arms.values()) for axis in (0, 1))
+            found.append(StudyParts(*group, rows, _equal(arms), rates, trials))
     return found
 
 
-def _row(name: str, records: list[Record], base: dict[int, float]) -> tuple[EstimatorParts, list[float]] | None:
+def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str, Any] | None:
+    """Accuracies `[R, T]` with each kind of masks at the rates that have all of them, and `[T]` with nothing removed."""
     values = {(r.null, r.drop, r.trial): r.accuracy for r in records}
     trials = sorted({r.trial for r in records})
     rates = [d for d in sorted({r.drop for r in records}) if all((a, d, t) in values for a in _ARMS for t in trials)]
     if not rates:
         return None
-    # One "image" per trial: its accuracy.
-    own, swap, model = (np.array([[[values[a, d, t]] for d in rates] for t in trials], np.float64) for a in _ARMS)
-    parts = split(np.array([[base[t]] for t in trials]), own, swap, model)
+    arms = {a: np.array([[values[a, d, t] for t in trials] for d in rates], np.float64) for a in _ARMS}
+    return arms | {"base": np.array([base[records[0].dataset, t] for t in trials])}
+
+
+def _row(key: Map, arms: dict[str, Any]) -> EstimatorParts:
+    # Every trial is one "image": its accuracy.
+    own, swap, model = (arms[a].T[:, :, None] for a in _ARMS)
+    parts = split(arms["base"][:, None], own, swap, model)
     over = {part: trial_interval(parts.part(part)[:, 0]) for part in ("damage", *PARTS)}
-    row = EstimatorParts(
-        name, float(parts.base.mean()), float(parts.own.mean()), **over, p=math.nan, p_holm=math.nan, over_trials=over
-    )
-    return row, rates
+    return EstimatorParts(
+        map_name(key), float(parts.base.mean()), float(parts.own.mean()), **over, p=math.nan, p_holm=math.nan,
+        over_trials=over,
+    )  # fmt: skip
+
+
+def _equal(arms: dict[Map, dict[str, Any]]) -> dict[Map, EqualDamage]:
+    """Over the range of null accuracy that all maps reach, so that they can be compared."""
+    whole = next(iter(arms.values()))["base"]
+    same = {key: one for key, one in arms.items() if len(one["base"]) == len(whole)}
+    low = common_low([one["swap"] for one in same.values()], whole)
+    return {key: equal_damage(one["own"], one["swap"], one["base"], low=low, resamples=0) for key, one in same.items()}
+
+
+def map_name(key: Map) -> str:
+    """As in "grad²" or "grad² gaussian(1)"."""
+    return pretty(key[0]) if key[1] == PLAIN else f"{pretty(key[0])} {key[1]}"
 
 
 def parts_rows(found: Sequence[StudyParts]) -> list[dict[str, Any]]:
     """Rows of `parts.csv`."""
-    table = []
+    rows = []
     for one in found:
-        for row in one.table.rows.values():
+        for key, row in one.rows.items():
             record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.protocol, "order": one.order}
-            record |= {"estimator": row.name, "trials": one.table.trials, "rates": len(one.table.rates)}
+            record |= {"estimator": key[0], "postprocess": key[1], "trials": one.trials, "rates": one.rates}
             record |= {"base": row.base, "own": row.own}
             for part in ("damage", *PARTS):
                 e = row.over_trials[part]
                 record |= {part: e.value, f"{part}_low": e.low, f"{part}_high": e.high}
-            table.append(record)
-    return table
+            equal = one.equal.get(key)
+            rows.append(record | {"equal_damage": equal.score.value if equal else math.nan})
+    return rows
 
 
 def parts_table(one: StudyParts) -> Table:
-    """The parts in points."""
+    """The parts in points, with their intervals over trials."""
     names = ("damage", *PARTS)
-    rows = [
-        [Td(row.name, css="text"), *(Td(f"{100 * getattr(row, p).value:.1f}", getattr(row, p).value) for p in names)]
-        for row in one.table.rows.values()
-    ]
-    return table(one.slug, f"Parts of the damage, points: {one.title}.", ["Estimator", *names], rows)
+    rows = []
+    for key, row in one.rows.items():
+        estimates = [getattr(row, part) for part in names]
+        cells = [Td(percent(e.value), e.value, title=f"95 % interval {bounds(e.low, e.high)}") for e in estimates]
+        equal = one.equal.get(key)
+        value = equal.score.value if equal else math.nan
+        rows.append([
+            Td(pretty(key[0])), Td(key[1], css="text"), Td(percent(row.own), row.own), *cells,
+            Td(bounds(row.model.low, row.model.high), row.model.low), Td(percent(value), value),
+        ])  # fmt: skip
+    columns = ["Estimator", "k", "own accuracy", *names, "model, 95 % interval", "equal damage"]
+    caption = (
+        f"Parts of the damage in points, means over {one.rates} rates and {one.trials} trials: {one.title}. Equal damage: how far the "
+        "accuracy with a map's own masks is below that with other images' masks which do the same damage; larger is better, 0 is a map that knows nothing."
+    )
+    return table(f"{one.slug}-parts", caption, columns, rows)
+
+
+def parts_line(one: StudyParts) -> str:
+    """The parts in one sentence: means over the estimators of each post-processing."""
+    said = []
+    for k in one.postprocesses:
+        rows = [row for (e, kk), row in one.rows.items() if kk == k and e not in BASELINES]
+        if rows:
+            means = [percent(float(np.mean([getattr(row, part).value for row in rows]))) for part in ("damage", *PARTS)]
+            said.append(f"{k} {means[0]} = {means[1]} shape + {means[2]} image + {means[3]} model")
+    if not said:
+        said = ["baselines only"]
+    return f"{one.title}, points of accuracy lost, mean over estimators: {'; '.join(said)}."

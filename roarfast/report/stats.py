@@ -23,7 +23,7 @@ Better = Literal["lower", "higher"]
 
 __all__ = [
     "Better", "Fit", "Interval", "PairedTest", "holm", "kendall_tau", "linear_fit", "mean_interval", "paired_test", "ranks",
-    "spearman", "t_quantile",
+    "spearman", "t_power", "t_quantile",
 ]  # fmt: skip
 
 EXACT_SPEARMAN_UP_TO = 8  # 8! = 40,320 orders are quick; above, the t approximation is close enough
@@ -98,6 +98,17 @@ def _scipy() -> Any:
 def t_quantile(df: int, level: float = 0.95) -> float:
     """The t below which |T| stays with probability `level`: 12.71 for one degree of freedom, 2.78 for four."""
     return float(_scipy().t.ppf(0.5 + level / 2, df))
+
+
+def t_power(shift: float, df: int, level: float = 0.95) -> float:
+    """The chance that a two-sided t-test finds a shift of so many standard errors.
+
+    The mean over the estimated standard error, by the midpoint rule: `scipy.stats.nct` has no value for one degree of freedom and a large shift.
+    """
+    scipy = _scipy()
+    error = np.sqrt(scipy.chi2.ppf((np.arange(2000) + 0.5) / 2000, df) / df)
+    border = t_quantile(df, level) * error
+    return float((scipy.norm.sf(border - shift) + scipy.norm.cdf(-border - shift)).mean())
 
 
 def mean_interval(values: Values, level: float = 0.95) -> Interval:

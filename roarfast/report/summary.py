@@ -1,16 +1,19 @@
-"""Ten lines for the terminal, and the counts they share with the page."""
+"""Ten lines for the terminal, and the findings they share with the page."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from roarfast.report.audit import Audit, audit
-from roarfast.report.grid import panels
+from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
+from roarfast.report.grid import Panel, panels
 from roarfast.report.leakage import Leakage, leakage_line, leakages
+from roarfast.report.parts import StudyParts, parts_line, study_parts
+from roarfast.report.power import power_sentence
 from roarfast.report.regression import FEWEST_POINTS, fit_at
+from roarfast.report.scores import Score, random_sentence, scores, spread
 from roarfast.report.text import duration, p_text
 from roarfast.report.times import times
 from roarfast.report.words import audit_sentences, flat_note, standings
@@ -19,18 +22,11 @@ from roarfast.study.records import StudyResults
 MAX_LINES = 10
 
 
-def coverage(results: StudyResults) -> str:
-    """How many cells there are, by status."""
-    counts = Counter(r.status for r in results.records)
-    text = f"{counts['done']} of {len(results.records)} cells done"
-    others = [f"{counts[s]} {s}" for s in ("failed", "running", "pending") if counts[s]]
-    return ", ".join([text, *others])
-
-
-def study_name(results: StudyResults) -> str:
-    """The name in the config, or the datasets."""
-    name = (results.meta.get("config") or {}).get("name")
-    return str(name or ", ".join(dict.fromkeys(r.dataset for r in results.records)) or "empty study")
+def scored_panels(found: Sequence[Panel]) -> list[tuple[Panel, list[Score]]]:
+    """Panels with their scores."""
+    by_identity = {p.identity: p for p in found}
+    other = {"morf": "lerf", "lerf": "morf"}
+    return [(p, scores(p, by_identity.get((p.dataset, p.protocol, other.get(p.order, ""))))) for p in found]
 
 
 def regression_line(one: Audit) -> str:
@@ -39,25 +35,50 @@ def regression_line(one: Audit) -> str:
         fit = fit_at(one.panel, "tv_mask", drop)
         if fit.n >= FEWEST_POINTS and not math.isnan(fit.r2):
             return (
-                f"The total variation of the masks alone explains {100 * fit.r2:.0f} % of how accuracy varies over {fit.n} plain "
-                f"maps at t = {drop:g} (R² = {fit.r2:.2f}, {p_text(fit.p)})."
+                f"The total variation of the masks (how ragged they are) alone explains {100 * fit.r2:.0f} % of how accuracy varies "
+                f"over {fit.n} plain maps at t = {drop:g} (R² = {fit.r2:.2f}, {p_text(fit.p)})."
             )
     return ""
 
 
-def key_lines(audits: list[Audit], leaks: Sequence[Leakage] = ()) -> list[str]:
-    """The main findings, most important first, without the first and the last line of the terminal summary."""
-    lines = []
-    for one in audits:
-        lines.append(standings(one.panel))
-        found = audit_sentences(one)
-        lines.append(found[0])
+def key_lines(
+    audits: Sequence[Audit],
+    found: Sequence[list[Score]],
+    parts: Sequence[StudyParts] = (),
+    leaks: Sequence[Leakage] = (),
+) -> list[str]:
+    """The main findings, most important first, without the first and the last line of the terminal summary.
+
+    Args:
+        audits: Of every panel.
+        found: Scores of every panel.
+        parts: The damage taken apart.
+        leaks: What the masks alone give away.
+    """
+    lines, details = [], []
+    for one, mine in zip(audits, found):
+        verdict = random_sentence(mine)
+        lines.append(standings(one.panel) + (f". {verdict}" if verdict else "."))
         if flat_note(one.panel):
             lines.append(flat_note(one.panel))
             continue
+        sentences = audit_sentences(one)
+        details.append((f"{one.panel.title}: " if len(audits) > 1 else "") + sentences[0])
         if len(audits) <= 2:
-            lines += [s for s in (regression_line(one), *found[-1:]) if s and s != found[0]]
-    return lines + [leakage_line(one) + "." for one in leaks]
+            details += [s for s in (regression_line(one), *sentences[-1:]) if s and s != sentences[0]]
+    lines += [parts_line(one) for one in parts if one.better == "lower"]
+    return lines + details + [leakage_line(one) + "." for one in leaks]
+
+
+def power_lines(audits: Sequence[Audit], found: Sequence[list[Score]]) -> list[str]:
+    """What each panel could have shown; the same sentence once."""
+    said: dict[str, str] = {}
+    for one, mine in zip(audits, found):
+        sentence = power_sentence(spread(mine), one.panel.n_trials)
+        if sentence:
+            said.setdefault(sentence, one.panel.title)
+    several = len(said) > 1
+    return [f"{title}. {sentence}" if several else sentence for sentence, title in said.items()]
 
 
 def summary(results: StudyResults, report: Path | None = None) -> str:
@@ -68,13 +89,16 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
         report: Path of the HTML file, for the last line.
     """
     audits = [audit(panel) for panel in panels(results)]
+    scored = [mine for _, mine in scored_panels([a.panel for a in audits])]
     t = times(results.meta)
-    time = f"; {duration(t.total)} of work, {t.share} of it overhead around the model's passes" if t.total else ""
-    first = f"{study_name(results)}: {coverage(results)}{time}"
+    time = f"; {duration(t.total)} of work" if t.total else ""
+    base = f"Base accuracy {base_text(results)}; {data_text(results)}; {model_text(results)}" if audits else ""
+    first = [f"{study_name(results)}: {coverage(results)}{time}", *([base] if base else [])]
+    first += [f"Warning: {doubt}" for doubt in doubts(results)[:2]]
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
-    last = [f"Report: {report}"] if report else []
-    room = MAX_LINES - 2 - len(last)
-    found = key_lines(audits, leakages(results)) or ["No finished cell yet."]
+    last = [caution, *([f"Report: {report}"] if report else [])]
+    room = MAX_LINES - len(first) - len(last)
+    found = key_lines(audits, scored, study_parts(results), leakages(results)) or ["No finished cell yet."]
     if len(found) > room:
         found = [*found[: room - 1], f"… {len(found) - room + 1} more lines in the report"]
-    return "\n".join([first, *found, caution, *last])
+    return "\n".join([*first, *found, *last])

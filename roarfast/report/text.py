@@ -9,7 +9,9 @@ from typing import Any
 
 def percent(value: float, digits: int = 1) -> str:
     """A fraction as percent without the sign, or a dash."""
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}".replace("-", "−")
+    if math.isnan(value):
+        return "–"
+    return f"{100 * value:.{digits}f}".replace("-", "−" if abs(value) >= 0.5 / 10 ** (digits + 2) else "")
 
 
 def number(value: Any, digits: int = 3) -> str:

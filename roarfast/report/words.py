@@ -95,7 +95,8 @@ def _count_sentence(panel: Panel, counts: list[Count]) -> str:
     )
     whole = f" of {add('cells')} (estimator, t, k)"
     return (
-        f"Agnostic post-processing lowered accuracy, which {effect} the score, in {times('lower', whole)}; "
+        f"Post-processing that sees the map only ({', '.join(panel.agnostic)}: called k here) lowered accuracy, which {effect} the score, in "
+        f"{times('lower', whole)}; "
         f"raised it in {times('higher')}{how}"
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from roarfast.report.figures import plotting
@@ -12,7 +14,7 @@ from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 
 
 def accuracy_curves(panel: Panel, folder: Path) -> Figure:
-    """Small multiples, one per estimator: mean and 95 % interval for each k, baselines and the base model in each.
+    """Small multiples, one per estimator: mean and 95 % interval for each k, baselines in each; curves begin where nothing is removed.
 
     Baselines often run at more rates than estimators. The axes of estimators then show their own rates, and one more
     shows the baselines at all of theirs.
@@ -50,19 +52,21 @@ def _curve_limits(axis: Any, panel: Panel, drops: list[float], baselines: bool) 
     if not math.isnan(panel.base.mean):
         values.append(panel.base.mean)
     axis.set_ylim(*plotting.y_limits(values))
-    margin = max(0.04, 0.2 * (max(drops) - min(drops))) if len(drops) <= 5 else 0.04
-    axis.set_xlim(min(drops) - margin, max(drops) + margin)
-    axis.set_xticks(drops if len(drops) <= 5 else drops[:: (len(drops) - 1) // 2])
+    shown = sorted({*drops, panel.whole} if panel.base_cell.trials else drops)
+    axis.set_xlim(shown[0] - 0.04, shown[-1] + 0.04)
+    axis.set_xticks(shown if len(shown) <= 5 else shown[:: (len(shown) - 1) // 2])
     plotting.percent_axis(axis.yaxis)
 
 
 def _curve(axis: Any, panel: Panel, estimator: str, k: str, i: int) -> None:
-    found = [(t, c.accuracy()) for t in panel.drops if (c := panel.get(estimator, k, t))]
+    found = panel.curve(estimator, k)
     if not found:
         return
     colour, marker, line = plotting.K_STYLES[i % len(plotting.K_STYLES)]
     shift = 0.02 * (i - (len(panel.postprocesses) - 1) / 2) * max(0.2, panel.main_drops[-1] - panel.main_drops[0])
-    x, y = [t + shift for t, _ in found], [a.mean for _, a in found]  # side by side, so that no bar hides another
+    # Side by side, so that no bar hides another; nothing removed is the same for all.
+    x = [t if t == panel.whole else t + shift for t, _ in found]
+    y = [a.mean for _, a in found]
     half = [0.0 if math.isnan(a.half_width) else a.half_width for _, a in found]
     axis.errorbar(
         x, y, half if any(half) else None, color=colour, marker=marker, linestyle=line, markersize=4, linewidth=1.3,
@@ -72,7 +76,7 @@ def _curve(axis: Any, panel: Panel, estimator: str, k: str, i: int) -> None:
 
 def _baselines(axis: Any, panel: Panel, with_intervals: bool) -> None:
     for name, words in BASELINES.items():
-        found = [(t, c.accuracy()) for t in panel.drops if (c := panel.get(name, PLAIN, t))]
+        found = panel.curve(name, PLAIN)
         if not found:
             continue
         colour, dashes = plotting.BASELINE_STYLES[name]
@@ -81,5 +85,67 @@ def _baselines(axis: Any, panel: Panel, with_intervals: bool) -> None:
         half = [a.half_width for _, a in found]
         if with_intervals and not any(math.isnan(h) for h in half):
             axis.errorbar(x, y, half, color=colour, linestyle="none", elinewidth=0.8, capsize=1.5, zorder=2)
-    if not math.isnan(panel.base.mean):
-        axis.axhline(panel.base.mean, color=plotting.PURPLE, linewidth=1.1, label="nothing removed", zorder=1)
+
+
+MOST_COLOURS = 8
+
+
+def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy") -> Figure:
+    """All plain maps over each other, one axes per protocol; the best are coloured and named, the others grey.
+
+    Args:
+        panels: The protocols.
+        folder: Where the files go.
+        name: The field of the records: `accuracy` or `true_class_probability`.
+    """
+    words = {"accuracy": "accuracy (%)", "true_class_probability": "mean probability of the true class (%)"}[name]
+    with plotting.style() as new_figure:
+        columns = min(len(panels), 2)
+        rows = -(-len(panels) // columns)
+        figure = new_figure(plotting.WIDTH, 3.3 * rows + 0.5)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
+        ranked = _best_first(panels[0], name)
+        for axis, panel in zip(axes, panels):
+            _overlay(axis, panel, name, [*ranked, *(e for e in _best_first(panel, name) if e not in ranked)])
+            axis.set_title("\n".join(wrap(f"{panel.title} ({panel.better} is better)", 46)), loc="left", fontsize=9)
+            axis.set_xlabel(panel.rate_name)
+            plotting.percent_axis(axis.yaxis)
+            axis.legend(fontsize=7.5, handlelength=2.2, ncols=2 if len(axis.lines) > 6 else 1)
+        for axis in axes[::columns]:
+            axis.set_ylabel(words)
+        note = f"{words} against the drop rate, all plain maps over each other, for {len(panels)} protocols."
+        return plotting.finish(figure, folder, f"overview-{name.replace('_', '-')}", f"All plain maps, {words}", note)
+
+
+def _best_first(panel: Panel, name: str) -> list[str]:
+    """Estimators by the mean of their curve; the first protocol decides which are coloured, and how, in all."""
+    k = panel.postprocesses[0]
+    curves = {e: panel.curve(e, k, name) for e in panel.estimators if e not in BASELINES}
+    heights = {e: sum(a.mean for _, a in curve) / len(curve) for e, curve in curves.items() if curve}
+    return sorted(heights, key=heights.__getitem__, reverse=panel.better == "higher")
+
+
+def _overlay(axis: Any, panel: Panel, name: str, order: list[str]) -> None:
+    for i, estimator in enumerate(order):
+        curve = panel.curve(estimator, panel.postprocesses[0], name)
+        x, y = [t for t, _ in curve], [a.mean for _, a in curve]
+        if i >= MOST_COLOURS:
+            axis.plot(x, y, color="#B8BDC2", linewidth=0.8, zorder=2, label="others" if i == MOST_COLOURS else None)
+            continue
+        colour, marker = plotting.MAP_STYLES[i]
+        axis.plot(x, y, color=colour, marker=marker, markersize=4, linewidth=1.4, zorder=4, label=pretty(estimator))
+        half = [a.half_width for _, a in curve]
+        if len(order) <= MOST_COLOURS and not any(math.isnan(h) for h in half):
+            axis.errorbar(x, y, half, color=colour, linestyle="none", elinewidth=0.7, capsize=1.5, zorder=3)
+    for baseline, words in BASELINES.items():
+        curve = [(t, a) for t, a in panel.curve(baseline, PLAIN, name) if t in (*panel.main_drops, panel.whole)]
+        if curve:
+            colour, dashes = plotting.BASELINE_STYLES[baseline]
+            axis.plot(
+                *zip(*((t, a.mean) for t, a in curve)), color=colour, linestyle=dashes, linewidth=1.6, label=words
+            )
+    values = [v for line in axis.lines for v in line.get_ydata()]
+    if values:
+        axis.set_ylim(*plotting.y_limits(values))

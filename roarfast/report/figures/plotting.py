@@ -20,6 +20,8 @@ BLACK, ORANGE, GREEN = "#000000", "#E69F00", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#5F6368"
 K_STYLES = ((BLUE, "o", "-"), (VERMILION, "s", "-"), (GREEN, "^", "-"), (PURPLE, "D", "-"), (ORANGE, "v", "-"))
 """Colour, marker and line of plain, max, gaussian and further post-processings: never colour alone."""
+MAP_STYLES = tuple(zip((BLUE, VERMILION, GREEN, PURPLE, ORANGE, "#56B4E9", "#8B6D00", BLACK), "os^DvPX*"))
+"""Colour and marker of the estimators in one plot of all of them, best first."""
 BASELINE_STYLES = {"rand": (GREY, (0, (4, 2))), "block": (BLACK, (0, (1, 1.2)))}
 
 WIDTH = 8.4  # inches: scaled to the 800 pixels of a web page, text of 9 points stays readable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,55 +11,42 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast._files import write_atomic
+from roarfast.report.examples import Examples
 from roarfast.report.figures import plotting
 from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import pretty
-from roarfast.study.runfolder import RunFolder, slug
 
 Pixels = npt.NDArray[np.uint8]
 MAX_IMAGES = 2
 GAP = 0.08  # between panels, as a fraction of an image's width
 
 
-def strips(files: RunFolder, estimators: Sequence[str], folder: Path) -> list[Figure]:
-    """One picture per estimator that has a file in the run folder; files that cannot be read are left out.
-
-    Files are `<slug>.npz` as a study writes them: images uint8 `[M, H, W, C]`, processed `[K, M, H, W]`, mask
-    `[K, D, M, H, W]` (True = removed), modified `[K, D, M, H, W, C]`, postprocess `[K]`, drops `[D]`.
-    """
-    found = []
-    for estimator in estimators:
-        path = files.example(estimator)
-        if not path.exists():
-            continue
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                found.append(strip(dict(arrays), estimator, folder))
-        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile):
-            continue
-    return found
+def strips(found: Sequence[Examples], folder: Path) -> list[Figure]:
+    """One picture per estimator at one drop rate, the middle one, written as PNG."""
+    return [strip(one, folder) for one in found]
 
 
-def strip(arrays: dict[str, npt.NDArray[Any]], estimator: str, folder: Path) -> Figure:
-    """The strip of one estimator at one drop rate, the middle one, written as PNG."""
-    ks, drops = [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"]]
+def strip(one: Examples, folder: Path) -> Figure:
+    """The strip of one estimator."""
     # A random block is drawn anew for every rate, and its stored map is that of the last one.
-    middle = len(drops) - 1 if estimator == "block" else len(drops) // 2
+    middle = len(one.drops) // 2 if one.nested(0) else len(one.drops) - 1
     headings = ["input"]
-    for k in ks:
+    for k in one.postprocesses:
         headings += [f"{k} map", "mask", "modified"]
-    rows = [_row(arrays, m, len(ks), middle) for m in range(min(arrays["images"].shape[0], MAX_IMAGES))]
-    title = f"{pretty(estimator)} at t = {drops[middle]:g}"
-    words = f"Example images for {title}: input, then for {', '.join(ks)} the map, the mask (removed pixels are dark) and the modified image."
-    return _picture(rows, headings, folder, f"examples-{slug(estimator)}", title, words)
+    rows = [_row(one, m, middle) for m in range(min(len(one.images), MAX_IMAGES))]
+    title = f"{pretty(one.estimator)} at t = {one.drops[middle]:g}"
+    words = (
+        f"Example images for {title}: input, then for {', '.join(one.postprocesses)} the map, the mask (removed pixels are dark) and the "
+        "modified image."
+    )
+    return _picture(rows, headings, folder, f"examples-{one.file}", title, words)
 
 
-def _row(arrays: dict[str, npt.NDArray[Any]], m: int, n_k: int, d: int) -> list[Pixels]:
-    row = [_rgb(arrays["images"][m])]
-    for k in range(n_k):
-        mask = arrays["mask"][k, d, m].astype(bool)
-        shades = np.where(mask, 40, 235).astype(np.uint8)[..., None]
-        row += [_coloured(arrays["processed"][k, m]), _rgb(shades), _rgb(arrays["modified"][k, d, m])]
+def _row(one: Examples, m: int, d: int) -> list[Pixels]:
+    row = [_rgb(one.images[m])]
+    for k in range(len(one.postprocesses)):
+        shades = np.where(one.masks[k, d, m], 40, 235).astype(np.uint8)[..., None]
+        row += [_coloured(one.processed[k, m]), _rgb(shades), _rgb(one.modified[k, d, m])]
     return row
 
 

@@ -1,0 +1,82 @@
+"""The example images that a study kept, one file per estimator."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roarfast._sealed import Damaged, read_sealed
+from roarfast.study.runfolder import RunFolder
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The examples of one estimator: M images, K post-processings, D drop rates.
+
+    Attributes:
+        estimator: Its name.
+        file: Name of its file, without the ending.
+        images: uint8 `[M, H, W, C]`.
+        processed: Maps after post-processing `[K, M, H, W]`.
+        masks: bool `[K, D, M, H, W]`, True = removed.
+        modified: uint8 `[K, D, M, H, W, C]`, with the study's fill.
+        postprocesses: Names.
+        drops: Rates, ascending.
+        labels: Class of each image as text; empty if it is not stored.
+        predictions: Class that the base model predicts for the whole image, likewise.
+    """
+
+    estimator: str
+    file: str
+    images: Bytes
+    processed: npt.NDArray[Any]
+    masks: npt.NDArray[np.bool_]
+    modified: Bytes
+    postprocesses: list[str]
+    drops: list[float]
+    labels: list[str]
+    predictions: list[str]
+
+    def nested(self, k: int) -> bool:
+        """Whether every mask holds the one before: a random block is drawn anew for each rate."""
+        masks = self.masks[k]
+        return bool((masks[1:] | ~masks[:-1]).all())
+
+    def label(self, m: int) -> str:
+        """What is known of an image: "image 2: cat, predicted dog"."""
+        text = f"image {m + 1}" + (f": {self.labels[m]}" if self.labels else "")
+        return text + (f", predicted {self.predictions[m]}" if self.predictions else "")
+
+
+def stored_examples(files: RunFolder, estimators: Sequence[str]) -> list[Examples]:
+    """The examples of every estimator that has a file; files that cannot be read are left out."""
+    found = []
+    for estimator in estimators:
+        path = files.example(estimator)
+        try:
+            with np.load(io.BytesIO(read_sealed(path)), allow_pickle=False) as arrays:
+                found.append(_read(estimator, path.stem, dict(arrays)))
+        except (OSError, ValueError, KeyError, IndexError, Damaged, zipfile.BadZipFile):
+            continue
+    return found
+
+
+def _read(estimator: str, file: str, arrays: dict[str, npt.NDArray[Any]]) -> Examples:
+    drops = np.argsort(arrays["drops"], kind="stable")
+    names = [str(name) for name in arrays["class_names"]] if "class_names" in arrays else []
+
+    def classes(key: str) -> list[str]:
+        return [names[int(c)] if int(c) < len(names) else f"class {int(c)}" for c in arrays.get(key, ())]
+
+    return Examples(
+        estimator, file, arrays["images"], arrays["processed"], arrays["mask"][:, drops].astype(bool), arrays["modified"][:, drops],
+        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"),
+    )  # fmt: skip

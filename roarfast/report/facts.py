@@ -1,0 +1,89 @@
+"""What a study was made with, in a few words; and what makes it doubtful."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from roarfast.report.grid import base_cell
+from roarfast.report.text import counted, percent
+from roarfast.study.records import StudyResults
+
+_KEPT_NOTES = ("data_warnings", "warnings", "notes")
+"""Facts of a run under which doubts are stored."""
+
+
+def coverage(results: StudyResults) -> str:
+    """How many cells there are, by status."""
+    counts = Counter(r.status for r in results.records)
+    text = f"{counts['done']} of {len(results.records)} cells done"
+    others = [f"{counts[s]} {s}" for s in ("failed", "running", "pending") if counts[s]]
+    return ", ".join([text, *others])
+
+
+def study_name(results: StudyResults) -> str:
+    """The name in the config, or the datasets."""
+    name = (results.meta.get("config") or {}).get("name")
+    return str(name or ", ".join(datasets(results)) or "empty study")
+
+
+def datasets(results: StudyResults) -> list[str]:
+    """In the order of the study."""
+    return list(dict.fromkeys(r.dataset for r in results.records))
+
+
+def data_text(results: StudyResults) -> str:
+    """As in "cifar10, 10,000 train and 2,000 test images of 32 × 32 × 3, 10 classes"."""
+    meta = results.meta
+    text = ", ".join(datasets(results)) or "none"
+    images, shape = (meta.get("data") or {}).get("images"), (meta.get("data") or {}).get("shape")
+    if images:
+        text += f", {images[0]:,} train and {images[1]:,} test images"
+    if shape:
+        text += " of " + " × ".join(map(str, shape))
+    return text + (f", {meta['classes']} classes" if meta.get("classes") else "")
+
+
+def model_text(results: StudyResults) -> str:
+    """The network and how it was trained."""
+    config: dict[str, Any] = results.meta.get("config") or {}
+    model, train = config.get("model") or {}, config.get("train") or {}
+    name = model.get("name") or train.get("model") or "not recorded"
+    told = [f"recipe {train['recipe']}"] if train.get("recipe") else []
+    told += [f"{train['epochs']} epochs"] if train.get("epochs") else []
+    return ", ".join([str(name), *told])
+
+
+def base_text(results: StudyResults) -> str:
+    """Accuracy of the base models, nothing removed."""
+    found = []
+    for dataset in datasets(results):
+        base = base_cell(results, dataset).accuracy()
+        if base.n:
+            half = "" if math.isnan(base.half_width) else f" ± {percent(base.half_width)}"
+            name = f"{dataset}: " if len(datasets(results)) > 1 else ""
+            found.append(f"{name}{percent(base.mean)}{half} % ({counted(base.n, 'base model')})")
+    return "; ".join(found) or "not known yet"
+
+
+def doubts(results: StudyResults) -> list[str]:
+    """What the run noted about itself, and base models that learned nothing."""
+    found = []
+    for name in _KEPT_NOTES:
+        stored = results.meta.get(name) or ()
+        found += [stored] if isinstance(stored, str) else [str(doubt) for doubt in stored]
+    classes = results.meta.get("classes")
+    tests = ((results.meta.get("data") or {}).get("images") or (0, 0))[1]
+    for dataset in datasets(results):
+        base = base_cell(results, dataset).accuracy()
+        if not classes or not base.n or any("chance" in doubt for doubt in found):
+            continue
+        chance = 1 / classes
+        noise = 2 * math.sqrt(chance * (1 - chance) / tests) if tests else 0.02
+        if base.mean <= chance + noise:
+            found.append(
+                f"The base models on {dataset} are at chance: {percent(base.mean)} % of {classes} classes. Nothing they are asked to "
+                "explain means anything; train them longer or better first."
+            )
+    return list(dict.fromkeys(found))
