@@ -81,6 +81,8 @@ def impute_dataset(
     check.one_of("dtype", dtype, ("uint8", "float16"))
     check.array("codes", codes, ("uint8",))
     check.same_kind(images=images, codes=codes)
+    for name, a in (("images", images), ("codes", codes)):
+        check.readable(name, a)
     if len(images.shape) != 4:
         raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
     n = int(images.shape[0])
@@ -130,8 +132,11 @@ def _ids(index: Any, images: Any) -> Any:
             import torch
 
             index = torch.from_numpy(index).to(images.device)
-    elif not is_tensor(images):
-        index = index.detach().cpu().numpy()
+    else:
+        check.array("index", index, selection.INTEGERS)
+        check.readable("index", index)
+        # A copy: `out` may lie on it, and later chunks read it after earlier ones were written.
+        index = index.clone() if is_tensor(images) else index.detach().cpu().numpy()
     if tuple(index.shape) != (n,):
         raise ValueError(f"index must be [{n}], got shape {tuple(index.shape)}")
     return index

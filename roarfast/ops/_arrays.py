@@ -70,6 +70,10 @@ class Arrays(Protocol):
         """Calls a function that computes a number, such as the size of a workspace."""
 
 
+class UnusableTensor(ValueError):
+    """A tensor that no kernel can read, found where its argument's name is not known; `Op.run` finds that."""
+
+
 def check_out(out: Any, shape: Sequence[int], dtype: str, got_dtype: str) -> None:
     """`out` has the shape and dtype of the result."""
     if tuple(out.shape) != tuple(shape):
@@ -194,15 +198,15 @@ class TorchArrays:
         tensor, device = self.torch.Tensor, like.device
         kind = device.type
         if kind not in ("cpu", "cuda"):
-            raise ValueError(f"tensors must be on a CPU or CUDA device, got {device}")
+            raise UnusableTensor(f"tensors must be on a CPU or CUDA device, got {device}")
         pointers = list(args)
         for i, x in enumerate(args):
             if isinstance(x, tensor):
                 if x.device != device:
-                    raise ValueError(f"all tensors must be on one device, got {device} and {x.device}")
+                    raise UnusableTensor(f"all tensors must be on one device, got {device} and {x.device}")
                 pointers[i] = x.data_ptr()
                 if not pointers[i] and x.numel():
-                    raise ValueError(f"a tensor of shape {tuple(x.shape)} has no memory (is it fake?)")
+                    raise UnusableTensor(f"a tensor of shape {tuple(x.shape)} has no memory (is it fake?)")
         if kind == "cuda":
             cuda = self.torch.cuda
             with cuda.device(device):
@@ -226,7 +230,7 @@ def require_memory(a: torch.Tensor) -> None:
     if not a.is_contiguous():
         elements = 1 + sum((size - 1) * stride for size, stride in zip(a.shape, a.stride()))
     if a.untyped_storage().nbytes() < (a.storage_offset() + elements) * a.element_size():
-        raise ValueError(f"the memory of a tensor of shape {tuple(a.shape)} was freed or shrunk")
+        raise UnusableTensor(f"the memory of a tensor of shape {tuple(a.shape)} was freed or shrunk")
 
 
 def shares_memory(a: Any, b: Any) -> bool:
@@ -251,9 +255,9 @@ def _overlap(first: int, nbytes: int, a: Any) -> bool:
     return a is not None and a.data_ptr() < first + nbytes and first < a.data_ptr() + a.nbytes
 
 
-def images(shape: Sequence[int]) -> tuple[int, int, int]:
+def images(shape: Sequence[int], name: str = "a") -> tuple[int, int, int]:
     """`(n, h, w)` of `[..., H, W]`, leading dimensions flattened."""
     if len(shape) < 2:
-        raise ValueError(f"a must be [..., H, W], got shape {tuple(shape)}")
+        raise ValueError(f"{name} must be [..., H, W], got shape {tuple(shape)}")
     *leading, h, w = shape
     return math.prod(leading), h, w

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.ops._arrays import NUMPY, NUMPY_NAMES, Arrays
-from roarfast.ops._op import is_tensor
+from roarfast.ops._arrays import NUMPY, NUMPY_NAMES, Arrays, UnusableTensor, require_memory
+from roarfast.ops._op import is_compiling, is_tensor
 
 _tensor_dtypes: dict[Any, str] = {}  # the names of torch's dtypes seen so far: making one takes half a microsecond
 
@@ -62,6 +62,20 @@ def same_kind(**arrays: Any) -> None:
             raise ValueError(
                 f"{first} and {name} must be on one device, got {given[first].device} and {given[name].device}"
             )
+
+
+def readable(name: str, a: Any, like: Any = None) -> None:
+    """A tensor has memory that was not freed, and values, unless those of `like` are not looked at either ("meta")."""
+    if not is_tensor(a) or is_compiling():
+        return
+    if a.is_meta:
+        if not is_tensor(like) or not like.is_meta:
+            raise ValueError(f"{name} must hold values, got a tensor on meta")
+        return
+    try:
+        require_memory(a)
+    except UnusableTensor as error:
+        raise ValueError(f"{name} must have memory, but {error}") from None
 
 
 def operand(xp: Arrays, name: str, a: Any, dtypes: Collection[str], *shapes: Sequence[int]) -> None:

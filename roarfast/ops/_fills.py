@@ -43,6 +43,9 @@ def prepare(
     """Checks the value of a fill and makes its arrays."""
     mean = check.number("noise_mean", noise_mean)
     std = check.number("noise_std", noise_std, 0)
+    if type(sigma) is not float:  # unused by most fills, and still no place for nonsense
+        for s in check.per_axis("sigma", sigma):
+            check.number("sigma", s, 0)
     if isinstance(value, str):
         if value in _INSTEAD:
             raise ValueError(f"{name} {value!r}: {_INSTEAD[value]}")
@@ -144,6 +147,7 @@ def _blur(x: Any, layout: str, sigma: Any) -> Any:
     if is_tensor(x):
         import torch
 
+        check.readable("x", x, x)
         image = x.movedim(-1, -3) if layout == "NHWC" else x
         whole = not image.is_floating_point()
         blurred = gaussian_filter(image.float() if whole else image, sigma)

@@ -7,13 +7,13 @@ loaded, which is at `import roarfast` if it came first, and at the first call ot
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from roarfast import _backend
-from roarfast.ops._arrays import NUMPY, Arrays
+from roarfast.ops._arrays import NUMPY, Arrays, UnusableTensor, require_memory
 
 _ops: list[Op] = []
 _tensor_type: Any = None  # torch.Tensor once torch is loaded
@@ -48,11 +48,34 @@ class Op:
         _backend.apply_num_threads()
         try:
             return self._run(xp, *args, out=out)
+        except UnusableTensor as error:
+            raise ValueError(self._whose(error, args, out)) from None
         # What only a direct call of torch.ops.roarfast can have wrong:
         except KeyError as error:
             raise ValueError(f"roarfast::{self.name} has no option or dtype {error}") from None
         except OverflowError as error:
             raise ValueError(f"roarfast::{self.name}: a number is out of range: {error}") from None
+        except RuntimeError as error:
+            if type(error) is not RuntimeError:
+                raise
+            raise RuntimeError(f"roarfast::{self.name}: {error}") from error
+        except TypeError as error:
+            if not str(error).startswith("expected "):  # the bindings', of calls with too few arguments
+                raise
+            raise ValueError(f"roarfast::{self.name}: a list of numbers has not the right length") from None
+
+    def _whose(self, error: UnusableTensor, args: Sequence[Any], out: Any) -> str:
+        """The message of an error with the name of the argument that it is about."""
+        names = [part.split("=")[0].split()[-1] for part in self.schema.split("->")[0].strip(" ()").split(", ")]
+        tensors = [(name, a) for name, a in zip((*names, "out"), (*args, out)) if is_tensor(a)]
+        for name, a in tensors:
+            try:
+                require_memory(a)
+            except UnusableTensor as found:
+                return f"{name} must have memory, but {found}"
+            if a.device.type not in ("cpu", "cuda"):
+                return f"{name} must be on a CPU or CUDA device, got {a.device}"
+        return one_device(tensors) or f"roarfast::{self.name}: {error}"
 
     def register(self, library: Any, xp: Arrays) -> None:
         """Registers `roarfast::<name>`, and `roarfast::<name>_out`, which writes to its last argument."""
@@ -62,9 +85,11 @@ class Op:
         run = self.run
 
         def fake(*args: Any) -> Any:
-            devices = {a.device for a in args if isinstance(a, torch.Tensor)}
-            if len(devices) > 1:  # with one on "meta", torch comes here, and the result would be memory never written
-                raise ValueError(f"all tensors must be on one device, got {', '.join(sorted(map(str, devices)))}")
+            tensors = [(argument.name, a) for argument, a in zip(schema.arguments, args) if isinstance(a, torch.Tensor)]
+            if refusal := one_device(
+                tensors
+            ):  # with one on "meta", torch comes here, and would return unwritten memory
+                raise ValueError(refusal)
             return self.fake(*args)
 
         library.define(f"{self.name}{parameters} -> {result}", tags=(torch.Tag.pt2_compliant_tag,))
@@ -72,6 +97,7 @@ class Op:
             library.impl(self.name, lambda *args: run(xp, *args, out=None), device)
         torch.library.register_fake(f"roarfast::{self.name}", fake, lib=library)
         self.torch_op = getattr(torch.ops.roarfast, self.name).default
+        schema = self.torch_op._schema
         if result != "Tensor":
             return
 
@@ -89,6 +115,14 @@ class Op:
             library.impl(name_out, run_out, device)
         torch.library.register_fake(f"roarfast::{name_out}", fake_out, lib=library)
         self.torch_op_out = getattr(torch.ops.roarfast, name_out).default
+
+
+def one_device(tensors: Sequence[tuple[str, Any]]) -> str:
+    """The refusal of named tensors on two devices; empty if they are on one."""
+    for name, a in tensors[1:]:
+        if a.device != tensors[0][1].device:
+            return f"{tensors[0][0]} and {name} must be on one device, got {tensors[0][1].device} and {a.device}"
+    return ""
 
 
 def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Op:
@@ -127,6 +161,11 @@ def register_torch() -> None:
     for op in _ops:
         op.register(_library, xp)
     _tensor_type = torch.Tensor
+
+
+def is_compiling() -> bool:
+    """Whether torch.compile is tracing the call: its tensors have shapes, and no memory to look at."""
+    return bool(sys.modules["torch"].compiler.is_compiling())
 
 
 def is_tensor(a: Any) -> bool:

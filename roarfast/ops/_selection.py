@@ -26,9 +26,16 @@ _AXES = {1: "[..., F]", 2: "[..., H, W]", 3: "[..., C, H, W]"}
 def rate(name: str, value: Any) -> float:
     """A drop rate as a float in [0, 1]; percentages get an error that says so."""
     hint = ""
-    if isinstance(value, (int, float, np.number)) and 1 < value <= 100:
-        hint = f"rates are fractions, so {value:g} % is {value / 100:g}"
+    if type(value) in (int, float) or isinstance(value, (np.floating, np.signedinteger, np.unsignedinteger)):
+        percentage = not isinstance(value, np.timedelta64) and 1 < value <= 100
+        hint = f"rates are fractions, so {value:g} % is {value / 100:g}" if percentage else ""
     return check.number(name, value, 0, 1, hint)
+
+
+def in_range(drop: float) -> None:
+    """A drop rate on its way to a kernel: `torch.ops.roarfast` can be called with any number."""
+    if not 0 <= drop <= 1:
+        raise ValueError(f"drop must be in [0, 1], got {drop}")
 
 
 # The last tuple of plain numbers that `rates` was given, and its result: the same object needs no second look. One
@@ -69,6 +76,8 @@ def _plain_rates(name: str, values: Sequence[Any]) -> tuple[float, ...]:
 def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
     """Rates as float64 in host memory, and the pointer to them, which every backend takes."""
     array = np.array(rates, np.float64)
+    if not rates or not (rates[0] >= 0 and rates[-1] <= 1):
+        raise ValueError(f"drops must be rates in [0, 1], got {list(rates)}")
     if len(array) > MAX_RATES or not (np.diff(array) > 0).all():
         raise ValueError(f"drops must be at most {MAX_RATES} rates that ascend without repeats, got {list(rates)}")
     return array, array.ctypes.data
@@ -102,6 +111,7 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
         return None
     if is_tensor(index):
         check.array("index", index, INTEGERS)
+        check.readable("index", index, like)
         values: Any = index.reshape(-1)
     else:
         values = integers("index", index).reshape(-1)
@@ -117,6 +127,8 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
 
 def integers(name: str, values: Any) -> np.ndarray[Any, Any]:
     """A NumPy array of integers that fit int64, from an array or nested sequences."""
+    if isinstance(values, (bytes, bytearray, memoryview)):  # NumPy takes them for numbers
+        raise TypeError(f"{name} must hold integers, got {type(values).__name__}")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError, RuntimeError):

@@ -18,10 +18,10 @@ _FORM = re.compile(r"(?P<reduce>[a-z0-9]+)(\((?P<values>[a-z]+)\))?")
 
 def parse_aggregation(text: str) -> tuple[str, str]:
     """`"mean(abs)"` as `("mean", "abs")`; without brackets, of absolute values."""
-    match = _FORM.fullmatch(text.replace(" ", "").lower())
+    match = _FORM.fullmatch(text.replace(" ", "").lower()) if isinstance(text, str) else None
     if match is None or match["reduce"] not in REDUCTIONS or (match["values"] or "abs") not in VALUES:
         raise ValueError(
-            f"aggregation must look like 'mean(abs)': one of {', '.join(REDUCTIONS)} "
+            f"aggregate must look like 'mean(abs)': one of {', '.join(REDUCTIONS)} "
             f"of {', '.join(VALUES)} values; got {text!r}"
         )
     return match["reduce"], match["values"] or "abs"
@@ -45,10 +45,12 @@ def aggregate_channels(a: ArrayT, aggregate: str = "mean(abs)", *, axis: int = 1
         [[[3.0]]]
     """
     check.array("a", a, FLOATS, 2, "[N, C, ...]")
-    if not -len(a.shape) <= axis < len(a.shape):
-        raise ValueError(f"axis must be in [{-len(a.shape)}, {len(a.shape)}), got {axis}")
+    axis = check.integer("axis", axis, -len(a.shape), len(a.shape) - 1)
     reduce, values = parse_aggregation(aggregate)
+    check.readable("a", a, a)  # torch reads memory that was freed
     x: Any = a
+    if not is_tensor(a) and not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
     if values == "abs":
         x = abs(x)
     elif values == "squared":

@@ -45,7 +45,7 @@ def block_random(
 
 
 def _run(xp: Arrays, index: Any, shape: Sequence[int], drop: float, seed: int, out: Any = None) -> Any:
-    n, h, w = images(shape)
+    n, h, w = images(shape, "shape")
     check.operand(xp, "index", index, ("int64",), (n,))
     index = xp.contiguous(index)
     result = xp.output(out, shape, "bool", index)

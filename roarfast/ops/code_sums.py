@@ -14,8 +14,8 @@ def code_sums(a: ArrayT, codes: ArrayT, count: int, *, ndim: int = 2, out: Array
     """The sum of the values of each code, for every sample.
 
     With codes of `rank_codes(a, drops)` and `count = len(drops) + 1`, entry j is the attribution of the pixels that go
-    between `drops[j - 1]` and `drops[j]`, and the last entry that of the pixels that never go. Sums are exact to one
-    rounding, and the same bits on every backend, in any batch and with any number of threads.
+    between `drops[j - 1]` and `drops[j]`, and the last entry that of the pixels that never go. Sums are within
+    1e-15 of the sum of absolute values, and the same bits on every backend, in any batch and with any number of threads.
 
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8; finite.
@@ -50,7 +50,8 @@ def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, out: Any = None)
     check.operand(xp, "codes", codes, ("uint8",), tuple(a.shape))
     a, codes = xp.contiguous(a), xp.contiguous(codes)
     n, f = selection.samples(a.shape, ndim)
-    result = xp.output(out, (*a.shape[: len(a.shape) - ndim], count), "float64", a)
+    count = check.integer("count", count, 1, 256)
+    result = xp.output(out, (*a.shape[: len(a.shape) - ndim], count), "float64", a, codes)
     xp.call(a, "code_sums", a, codes, result, DTYPE_CODES[xp.dtype(a)], n, f, count)
     rows = result.reshape(-1, count)[:, 0]
     if bool((rows != rows).any()):

@@ -35,13 +35,13 @@ def distance_transform(mask: ArrayT, *, squared: bool = False, out: ArrayT | Non
     check.images("mask", mask, ("bool", "uint8"))
     if max(mask.shape[-2:]) > MAX_SIDE:
         raise ValueError(f"mask must be at most {MAX_SIDE} x {MAX_SIDE}, got shape {tuple(mask.shape)}")
-    return _op(mask, bool(squared), out=out)  # type: ignore[no-any-return]
+    return _op(mask, check.flag("squared", squared), out=out)  # type: ignore[no-any-return]
 
 
 def _run(xp: Arrays, mask: Any, squared: bool, out: Any = None) -> Any:
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
     mask = xp.contiguous(mask)
-    n, h, w = images(mask.shape)
+    n, h, w = images(mask.shape, "mask")
     result = xp.output(out, mask.shape, "int32" if squared else "float32", mask)
     workspace = xp.empty([xp.query(mask, "distance_transform_workspace_bytes", n, h, w)], "uint8", mask)
     xp.call(mask, "distance_transform", mask, result, n, h, w, int(not squared), workspace)

@@ -132,6 +132,7 @@ def noise_fill(
         >>> rf.noise_fill(np.ones((1, 3, 8, 8), np.float32), np.zeros((1, 8, 8), bool)).max()
         np.float32(1.0)
     """
+    mean, std = check.number("mean", mean), check.number("std", std, 0)
     return fill(x, mask, "noise", layout=layout, noise_mean=mean, noise_std=std, seed=seed, index=index, out=out)
 
 

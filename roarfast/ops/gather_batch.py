@@ -193,6 +193,7 @@ def _check_codes(
             raise ValueError(
                 f"rate_index must be one integer, or one per sample of the batch ({batch}), got {len(rates)}"
             )
+        check.readable("rate_index", rates, images)
         on_host = not is_tensor(rates) or rates.device.type == "cpu"
         if on_host and batch and not (int(rates.min()) >= -1 and int(rates.max()) <= 255):
             raise ValueError(
@@ -253,8 +254,12 @@ def _run(
     keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
     out_layout: str, out: Any = None,
 ) -> Any:  # fmt: skip
+    if pad < 0 or out_h < 1 or out_w < 1:  # the public function has other names for them
+        raise ValueError(f"pad must be >= 0 and out_h and out_w >= 1, got {pad}, {out_h} and {out_w}")
     for name, a in (("index", index), ("ids", ids), ("rate_index", rates)):
         check.operand(xp, name, a, ("int64", "int32"), tuple(index.shape))
+    if len(numbers) % 4 or not numbers:
+        raise ValueError(f"numbers must be 4 per channel, got {len(numbers)}")
     table = _table(tuple(numbers), images.device if is_tensor(images) else None)
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
@@ -266,8 +271,10 @@ def _run(
             f"images and index must be [N, C, H, W] and [B], got {tuple(images.shape)} and {tuple(index.shape)}"
         )
     n, b, (c, h, w) = images.shape[0], index.shape[0], _chw(images.shape, layout)
+    if b and not n:
+        raise ValueError(f"index must be empty if images hold none, got {b} entries")
     check.operand(xp, "images", images, ("uint8",), tuple(images.shape))
-    check.operand(xp, "table", table, ("float32",), (4, c))
+    check.operand(xp, "numbers", table, ("float32",), (4, c))
     check.operand(xp, "codes", codes, ("uint8",), (n, h, w), (n, c, h, w))
     check.operand(xp, "imputed", imputed, ("uint8", "float16"), tuple(images.shape))
     table = xp.contiguous(table)
@@ -276,7 +283,7 @@ def _run(
     # The kernel sees dense memory: for NHWC that is the permuted view of what the caller gets.
     dense = out if out is None or out_layout == "NCHW" else _permute(out, 0, 2, 3, 1)
     shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
-    result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed)
+    result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed, rates)
     xp.call(
         images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, rates, keep,
         imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],

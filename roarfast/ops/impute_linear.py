@@ -156,7 +156,7 @@ def solve(
         x, mask, _sample_ids(index, x, leading), check.number("noise", noise, low=0), noise_kind,
         check.integer("seed", seed, 0, 2**63 - 1), check.number("tol", tol, 1e-10, 0.1),
         check.integer("max_iter", max_iter, 1, 2**30), halves, check.number("empty_value", empty_value),
-        layout, dtype, bool(checked),
+        layout, dtype, check.flag("check_result", checked),
     )  # fmt: skip
     if out is None:
         result, *parts = _op(*args)
@@ -202,8 +202,9 @@ def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
             import torch
 
             index = torch.from_numpy(index).to(x.device)
-    elif not is_tensor(x):
-        index = index.detach().cpu().numpy()
+    else:
+        check.readable("index", index, x)
+        index = index if is_tensor(x) else index.detach().cpu().numpy()
     check.array("index", index, selection.INTEGERS)
     if tuple(index.shape) != leading and tuple(index.shape) != (math.prod(leading),):
         raise ValueError(f"index must be shaped like the leading dimensions {leading} of x, got {tuple(index.shape)}")

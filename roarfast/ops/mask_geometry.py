@@ -35,7 +35,7 @@ def mask_geometry(mask: ArrayT, *, out: ArrayT | None = None) -> ArrayT:
 def _run(xp: Arrays, mask: Any, out: Any = None) -> Any:
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
     mask = xp.contiguous(mask)
-    n, h, w = images(mask.shape)
+    n, h, w = images(mask.shape, "mask")
     result = xp.output(out, (*mask.shape[:-2], len(FIELDS)), "int64", mask)
     workspace = xp.empty([xp.query(mask, "mask_geometry_workspace_bytes", n, h, w)], "uint8", mask)
     xp.call(mask, "mask_geometry", mask, result, n, h, w, workspace)

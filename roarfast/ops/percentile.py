@@ -44,16 +44,18 @@ def percentile(
     wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
         raise ValueError("q must have at least one percentile, got none")
-    if 0 in a.shape[len(a.shape) - ndim :]:
-        raise ValueError(f"a must have at least one feature per sample, got shape {tuple(a.shape)}")
     return _op(a, wanted, scalar, ndim, selection.check_nan_policy(nan), out=out)  # type: ignore[no-any-return]
 
 
 def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises: bool, out: Any = None) -> Any:
+    if not len(q):
+        raise ValueError("q must have at least one percentile, got none")
     if scalar and len(q) != 1:
         raise ValueError(f"q must be one percentile if scalar, got {len(q)}")
     a = xp.maps(a)
     n, f = selection.samples(a.shape, ndim)
+    if f < 1:
+        raise ValueError(f"a must have at least one feature per sample, got shape {tuple(a.shape)}")
     dtype = xp.dtype(a)
     result_dtype = dtype if scalar and dtype not in ("uint8", "bool") else "float64"
     leading = tuple(a.shape[: len(a.shape) - ndim])

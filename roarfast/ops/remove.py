@@ -98,6 +98,7 @@ def _run(
     noise_std: float,
     out: Any = None,
 ) -> Any:
+    selection.in_range(drop)
     x, a = xp.contiguous(x), xp.maps(a)
     sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
     values, per_image, other, index = _fills.operands(xp, x, constants, values, other, index, sizes)

@@ -34,8 +34,6 @@ def removed_fraction(codes: ArrayT, rate_index: int, *, ndim: int = 2, out: Arra
     """
     check.array("codes", codes, ("uint8",))
     ndim = selection.sample_ndim(codes, ndim)
-    if 0 in codes.shape[len(codes.shape) - ndim :]:
-        raise ValueError(f"codes must have at least one feature per sample, got shape {tuple(codes.shape)}")
     return _op(codes, check.integer("rate_index", rate_index, 0, 254), ndim, out=out)  # type: ignore[no-any-return]
 
 
@@ -43,6 +41,8 @@ def _run(xp: Arrays, codes: Any, rate_index: int, ndim: int, out: Any = None) ->
     check.operand(xp, "codes", codes, ("uint8",), tuple(codes.shape))
     codes = xp.contiguous(codes)
     n, f = selection.samples(codes.shape, ndim)
+    if not f:
+        raise ValueError(f"codes must have at least one feature per sample, got shape {tuple(codes.shape)}")
     result = xp.output(out, codes.shape[: len(codes.shape) - ndim], "float64", codes)
     xp.call(codes, "removed_fraction", codes, result, n, f, rate_index)
     return xp.finish(result, out)

@@ -10,7 +10,18 @@ import numpy as np
 GUARD = 64
 """Bytes before and after the memory of an array."""
 _PATTERN = 0xA5
-KINDS = ("plain", "strided", "reversed", "fortran", "unaligned", "swapped", "read-only", "subclass", "broadcast")
+KINDS = (
+    "plain",
+    "strided",
+    "reversed",
+    "fortran",
+    "unaligned",
+    "swapped",
+    "read-only",
+    "subclass",
+    "broadcast",
+    "bytes",
+)
 
 
 class Subclass(np.ndarray):
@@ -34,7 +45,7 @@ class Memory:
 
     def array(self, name: str, values: np.ndarray[Any, Any], kind: str | None = None) -> np.ndarray[Any, Any]:
         """An input with these values, in memory of a random kind."""
-        made = self._array(values, kind or str(self.rng.choice(KINDS)))
+        made = self._array(values, kind or KINDS[int(self.rng.integers(len(KINDS)))])
         self.inputs.append((name, made, made.tobytes()))
         return made
 
@@ -57,18 +68,20 @@ class Memory:
         else:
             made = self.buffer(values.nbytes).view(values.dtype).reshape(shape)
         made[...] = values
+        if kind == "bytes" and made.dtype == bool:  # True as any byte but 0
+            made.view(np.uint8)[...] *= np.uint8(self.rng.integers(1, 256))
         if kind == "read-only":
             made.flags.writeable = False
         return made.view(Subclass) if kind == "subclass" else made
 
-    def out(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def out(self, values: np.ndarray[Any, Any], kinds: tuple[str, ...] = KINDS[:6]) -> np.ndarray[Any, Any]:
         """An array to write such values to."""
-        made = self._array(np.zeros_like(values), str(self.rng.choice(KINDS[:6])))
+        made = self._array(np.zeros_like(values), kinds[int(self.rng.integers(len(kinds)))])
         if made.size:
             made[...] = 1
         return made
 
-    def beside(self, name: str, values: np.ndarray[Any, Any], result: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    def beside(self, values: np.ndarray[Any, Any], result: np.ndarray[Any, Any]) -> tuple[Any, Any]:
         """An input, and an `out` that overlaps it."""
         item = max(values.dtype.itemsize, result.dtype.itemsize)
         span = values.nbytes + result.nbytes + 8 * item

@@ -7,28 +7,60 @@ import pytest
 
 pytest.importorskip("scipy")
 
+import fuzz_calls
 import fuzz_run
 from fuzz_arrays import KINDS, Memory
+from fuzz_case import difference
 from fuzz_cases import OPS
+from fuzz_nonsense import is_named, must_be_refused
 
-CASES = 2720  # 170 per op, under a minute; case 2672 is the first that a missing bound of the radius hangs
+CASES = 8800  # 400 per op, half a minute; what a minute of random seeds finds is in RECORD.md
 
 
 def test_no_crash_no_wrong_value_no_unnamed_error() -> None:
-    ops, flavours, failures = fuzz_run.attack(seed=0, first=0, last=CASES, seconds=None)
+    counts, failures = fuzz_run.attack(seed=0, first=0, last=CASES, seconds=None)
     assert failures == []
-    assert sum(ops.values()) == CASES and set(ops) >= set(OPS)
-    assert set(flavours) >= {*fuzz_run.FLAVOURS, "threads", "forks"}
+    assert counts["cases"] == CASES
+    for op in OPS:
+        valid = counts[f"{op} valid"]
+        assert valid >= 200, (op, valid)
+        assert counts[f"{op} valid, large"] >= valid / 12, (op, counts[f"{op} valid, large"])
+        assert counts[f"{op} nonsense"] >= 50, op
+    assert {key[8:] for key in counts if key.startswith("flavour ")} >= {*fuzz_calls.FLAVOURS, "threads", "forks"}
+
+
+def test_every_public_op_is_attacked() -> None:
+    """An op without a generator would be covered by nothing here."""
+    from roarfast import ops
+
+    functions = {name for name in ops.__all__ if callable(getattr(ops, name)) and name.islower()}
+    assert functions - {"register_torch"} <= set(OPS)
 
 
 def test_cases_are_the_same_every_time() -> None:
-    for number in range(0, 64, 7):
-        op, flavour, rng = fuzz_run.plan(3, number)
-        again, same, other = fuzz_run.plan(3, number)
-        assert (op, flavour) == (again, same)
-        first, second = OPS[op](rng), OPS[op](other)
-        assert first.options.keys() == second.options.keys()
+    for op, make in OPS.items():
+        first, second = (make(np.random.default_rng([3, 7])) for _ in range(2))
+        assert first.options.keys() == second.options.keys(), op
         np.testing.assert_array_equal(first.want, second.want)
+    assert [fuzz_calls.plan(3, n) for n in range(50)] == [fuzz_calls.plan(3, n) for n in range(50)]
+    planned = {fuzz_calls.plan(1, n) for n in range(2 * fuzz_calls.SHARED * len(OPS))}
+    assert planned >= {(op, flavour) for op in OPS for flavour in fuzz_calls.FLAVOURS}
+
+
+def test_an_error_is_named_by_a_sentence_about_an_argument() -> None:
+    names = ("a", "codes", "drops", "x", "mask", "sigma", "dtype")
+    for message in ("a must be [..., H, W]", "codes needs rate_index", "drops[1] must be in [0, 1]", "x and mask must be of one",
+                    "sigma * truncate must be at most", "dtype 'bfloat16' needs torch"):  # fmt: skip
+        assert is_named(ValueError(message), names), message
+    for message in (
+        "a tensor was freed",
+        "not a number",
+        "'int' has no attribute 'mask'",
+        "unhashable type",
+        "bad dtype",
+    ):
+        assert not is_named(ValueError(message), names), message
+    assert must_be_refused("removal_mask", "keep", "no") and not must_be_refused("removal_mask", "keep", True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,10 +80,10 @@ def test_changed_inputs_and_wrong_values_are_noticed() -> None:
     made[2] = 1
     assert memory.damage() == "the input a was changed"
     case = OPS["sobel"](np.random.default_rng(1))
-    assert fuzz_run.difference(case, case.want) == ""
+    assert difference(case, case.want) == ""
     wrong = case.want.copy()
     wrong.flat[-1] += 1 + 100 * case.atol
-    assert fuzz_run.difference(case, wrong).startswith("1 of ")
+    assert difference(case, wrong).startswith("1 of ")
 
 
 def test_crashes_and_endless_loops_are_failures_with_a_number(
@@ -69,7 +101,7 @@ def test_crashes_and_endless_loops_are_failures_with_a_number(
     )
     monkeypatch.setattr(fuzz_run, "__file__", str(child))
     monkeypatch.setattr(fuzz_run, "HANG_SECONDS", 0.5)
-    ops, _, failures = fuzz_run.attack(0, 0, 9, None)
-    assert sum(ops.values()) == 9
+    counts, failures = fuzz_run.attack(0, 0, 9, None)
+    assert counts["cases"] == 9
     assert [line.split()[0] for line in failures] == ["0:3", "0:5"]
     assert "died of SIGSEGV" in failures[0] and "did not return" in failures[1], failures

@@ -241,7 +241,7 @@ def test_bad_input() -> None:
         (ValueError, r"step must be in \(0, 0.5\], got 0.7", {"metrics": ["soundness(step=0.7)"]}),
         (ValueError, "epsilon must be > 0", {"metrics": ["soundness(epsilon=0)"]}),
         (ValueError, r"levels must be in \(0, 1\], got 1.5", {"metrics": ["soundness(step=0.1, levels=(1.5,))"]}),
-        (ValueError, "aggregation must look like", {"maps": np.zeros((12, 3, 8, 8)), "aggregate": "median"}),
+        (ValueError, "aggregate must look like", {"maps": np.zeros((12, 3, 8, 8)), "aggregate": "median"}),
     ]  # fmt: skip
     for kind, message, change in cases:
         options = {"maps": maps, "labels": y, "metrics": ["deletion"], **change}

@@ -255,6 +255,42 @@ def test_flags_indices_and_numbers_that_only_look_right_are_refused() -> None:
         rf.removal_mask(a[:1], 0.5, index=ids)
 
 
+def test_rates_and_codes_beside_out() -> None:
+    """Inputs that came after F6 was fixed: rates per sample of a batch, codes of sums."""
+    buffer = np.zeros(800_000, np.uint8)
+    rates = buffer[:32].view(np.int64)
+    rates[:] = [0, 1, 2, -1]
+    images = RNG.integers(0, 256, (4, 3, 8, 9), dtype=np.uint8)
+    want = rf.gather_batch(images, [0, 1, 2, 3], CODES, rates.copy())
+    out = buffer[: want.nbytes].view(np.float32).reshape(want.shape)
+    np.testing.assert_array_equal(rf.gather_batch(images, [0, 1, 2, 3], CODES, rates, out=out), want)
+    codes, a = buffer[: CODES.size].reshape(CODES.shape), maps(*CODES.shape)
+    codes[...] = CODES
+    sums = rf.code_sums(a, CODES, 5)
+    out = buffer[: sums.nbytes].view(np.float64).reshape(sums.shape)
+    np.testing.assert_array_equal(rf.code_sums(a, codes, 5, out=out), sums)
+
+
+def test_values_that_were_accepted_or_refused_without_a_name() -> None:
+    a = maps()
+    for call, message in (
+        (lambda: rf.distance_transform(MASK, squared="no"), "squared must be True or False"),
+        (lambda: rf.impute_linear(X, MASK, check_result=[1]), "check_result must be True or False"),
+        (lambda: rf.fill(X, MASK, "zero", sigma=b""), "sigma must be a number"),
+        (lambda: rf.noise_fill(X, MASK, mean="x"), "^mean must be a number"),
+        (lambda: rf.noise_fill(X, MASK, std=-1.0), "^std must be >= 0"),
+        (lambda: rf.pixel_random((1, 2, 2), index=bytearray(b"x")), "index must hold integers, got bytearray"),
+        (lambda: rf.aggregate_channels(X, 3), "aggregate must look like"),
+        (lambda: rf.aggregate_channels(X, axis=0.5), "axis must be an integer"),
+        (lambda: rf.gather_batch(IMAGES[:0], [0]), "index must be empty if images hold none"),
+        (lambda: rf.percentile(a[:, :0], 50), "a must have at least one feature"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+    swapped = rf.aggregate_channels(X.astype(X.dtype.newbyteorder()), "none(raw)")
+    assert swapped.dtype == X.dtype and swapped.dtype.isnative
+
+
 # torch
 
 
@@ -301,12 +337,18 @@ def test_freed_memory_is_noticed(torch: Any) -> None:
         return tensor
 
     for a in (freed(torch.zeros(5, 5)), freed(torch.zeros(9, 5)[4:]), freed(torch.zeros(5, 6).T)):
-        with pytest.raises(ValueError, match="was freed or shrunk"):
+        with pytest.raises(ValueError, match=r"a must have memory, but .* was freed or shrunk"):
+            rf.aggregate_channels(a)
+        with pytest.raises(ValueError, match=r"a must have memory, but .* was freed or shrunk"):
             rf.sobel(a)
     with pytest.raises(ValueError, match="was freed or shrunk"):
         rf.sobel(torch.zeros(5, 5), out=freed(torch.zeros(5, 5)))
     images = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
-    with pytest.raises(ValueError, match="was freed or shrunk"):
+    with pytest.raises(ValueError, match="images must have memory"):
+        rf.impute_dataset(freed(images.clone()), torch.zeros(4, 8, 8, dtype=torch.uint8), [0.3], progress=False)
+    with pytest.raises(ValueError, match="index must hold values, got a tensor on meta"):
+        rf.rank_codes(torch.zeros(2, 5, 5), (0.3,), index=torch.zeros(2, dtype=torch.int64, device="meta"))
+    with pytest.raises(ValueError, match=r"index must have memory, but .* was freed or shrunk"):
         rf.gather_batch(images, freed(torch.zeros(3, dtype=torch.int64)))
     shrunk = torch.zeros(5, 5)
     shrunk.untyped_storage().resize_(40)
