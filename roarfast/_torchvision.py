@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from roarfast._extras import install_advice
+
 _SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -42,19 +44,46 @@ def import_torchvision(submodule: str = "") -> ModuleType:
     if "torchvision" not in sys.modules:
         spec = importlib.util.find_spec("torchvision")
         if spec is None or not spec.submodule_search_locations:
-            raise ModuleNotFoundError("torchvision is not installed; get it with: pip install 'roarfast[study]'")
+            advice = install_advice("torchvision")
+            raise ModuleNotFoundError(f"torchvision is not installed; {advice}", name="torchvision")
         _declare_missing_ops(Path(spec.submodule_search_locations[0]))
     return importlib.import_module(f"torchvision.{submodule}" if submodule else "torchvision")
+
+
+def library_problem() -> str | None:
+    """What is wrong with torchvision's compiled library beside this torch; None if nothing is, or there is none.
+
+    Raises:
+        ImportError: There is no torch.
+    """
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    if _load_libraries(Path(spec.submodule_search_locations[0])):
+        return None
+    return (
+        "torchvision's compiled ops do not load: it was built for another torch. roarfast does without them, but `import "
+        "torchvision` fails in scripts of your own"
+    )
+
+
+def _load_libraries(package: Path) -> bool:
+    """Loads the compiled libraries; whether all could be."""
+    import torch
+
+    fine = True
+    for library in sorted([*package.glob("_C*.so"), *package.glob("_C*.pyd"), *package.glob("_C*.dylib")]):
+        try:
+            torch.ops.load_library(str(library))
+        except (OSError, RuntimeError):
+            fine = False
+    return fine
 
 
 def _declare_missing_ops(package: Path) -> None:
     import torch
 
-    for library in sorted([*package.glob("_C*.so"), *package.glob("_C*.pyd"), *package.glob("_C*.dylib")]):
-        try:
-            torch.ops.load_library(str(library))
-        except (OSError, RuntimeError):
-            continue
+    _load_libraries(package)
     for schema in _SCHEMAS:
         name = schema[: schema.index("(")]
         try:

@@ -1,41 +1,69 @@
-"""The `roarfast` command. `info` needs nothing but NumPy, `selftest` torch; the rest, in `commands.py`, comes with `pip install 'roarfast[study]'`."""
+"""The `roarfast` command. `--help`, `--version` and `info` need nothing but NumPy, `selftest` torch; the rest is in `commands.py`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from roarfast import info
+from roarfast import _extras, info
+from roarfast._version import __version__
+
+_PLAIN_HELP = """\
+usage: roarfast [--help] [--version] COMMAND …
+
+Fast, exact and honest remove-and-retrain evaluation of attribution maps.
+
+  info [--json]   version, compiler, SIMD level, threads, CUDA and optional packages
+  selftest        compare every op on a device with the CPU (needs torch); selftest --help for more"""
 
 
 def main() -> None:
     """Entry point of the `roarfast` command."""
     try:
-        import typer  # noqa: F401
-    except ImportError:
-        _main_without_typer(sys.argv[1:])
-        return
-    from roarfast.commands import app  # needs typer, which may be missing
+        from roarfast.commands import app  # needs typer and more, which may be missing
+    except ModuleNotFoundError as error:
+        if not _extras.is_optional(error.name):
+            raise
+        sys.exit(_main_without_extras(sys.argv[1:]))
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if not _extras.is_optional(error.name):
+            raise
+        advice = _extras.install_advice(error.name)
+        print(f"error: this needs {error.name}, which is not installed; {advice}", file=sys.stderr)
+        sys.exit(2)
 
-    app()
 
-
-def _main_without_typer(arguments: list[str]) -> None:
-    if arguments and arguments[0] == "info":
+def _main_without_extras(arguments: list[str]) -> int:
+    """What works with NumPy alone; for anything else, what to install."""
+    command = arguments[0] if arguments else "--help"
+    if command == "--version":
+        print(__version__)
+    elif command == "info":
         info.show("--json" in arguments[1:])
-        return
-    if arguments and arguments[0] == "selftest":
-        options = argparse.ArgumentParser("roarfast selftest")
-        options.add_argument("--device", default="cuda")
-        options.add_argument("--json", action="store_true")
-        options.add_argument("--quick", action="store_true")
-        options.add_argument("--out")
-        given = options.parse_args(arguments[1:])
-        from roarfast import selftest  # torch
+    elif command == "selftest":
+        return _selftest(arguments[1:])
+    elif command in ("--help", "-h", "help"):
+        print(f"{_PLAIN_HELP}\n\nData, scores, studies and reports come with more packages; {_extras.install_advice()}")
+    else:
+        print(f"error: `roarfast {command}` needs more packages; {_extras.install_advice()}", file=sys.stderr)
+        return 2
+    return 0
 
-        sys.exit(selftest.show(given.device, given.json, given.quick, given.out))
-    needs = (
-        "every command but `roarfast info` and `roarfast selftest` needs more packages: pip install 'roarfast[study]'"
-    )
-    print(needs, file=sys.stderr)
-    sys.exit(2)
+
+def _selftest(arguments: list[str]) -> int:
+    options = argparse.ArgumentParser("roarfast selftest")
+    options.add_argument("--device", default="cuda")
+    options.add_argument("--json", action="store_true")
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--out")
+    given = options.parse_args(arguments)
+    try:
+        from roarfast import selftest  # needs torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        print("error: selftest needs torch, which is not installed: pip install torch", file=sys.stderr)
+        return 2
+    return selftest.show(given.device, given.json, given.quick, given.out)

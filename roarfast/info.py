@@ -10,11 +10,9 @@ import sys
 from typing import Any
 
 from roarfast import _backend
+from roarfast._extras import OPTIONAL_PACKAGES, installed
+from roarfast._torchvision import library_problem
 from roarfast._version import __version__
-
-OPTIONAL_PACKAGES = (
-    *("torch", "torchvision", "scipy", "scikit-learn", "pillow", "matplotlib", "rich", "typer", "pydantic", "captum"),
-)
 
 
 def _build_info(module: Any) -> dict[str, str]:
@@ -33,13 +31,15 @@ def _cuda_devices() -> list[str]:
 
 
 def _package_versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = {}
-    for name in OPTIONAL_PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return versions
+    return {name: installed(name) for name in OPTIONAL_PACKAGES}
+
+
+def _torchvision_problem() -> str | None:
+    """Why torchvision's compiled ops do not work beside this torch, if they do not."""
+    try:
+        return library_problem()
+    except ImportError:
+        return None
 
 
 def gather() -> dict[str, Any]:
@@ -66,6 +66,7 @@ def gather() -> dict[str, Any]:
         },
         "cuda": cuda,
         "packages": _package_versions(),
+        "torchvision_problem": _torchvision_problem(),
     }
 
 
@@ -85,7 +86,7 @@ def render(info: dict[str, Any]) -> str:
     rows = [
         ("roarfast", info["version"]),
         ("python", f"{info['python']}, numpy {info['numpy']}, {info['platform']}"),
-        ("compiler", f"{cpu['compiler']}, {cpu['threading']}"),
+        ("compiler", cpu["compiler"]),
         ("SIMD", f"{cpu['simd']} (built: {', '.join(cpu['simd_built'])}; set with ROARFAST_SIMD)"),
         ("threads", f"{cpu['threads']} of {cpu['cores']} cores (from {threads_from}; set with ROARFAST_NUM_THREADS)"),
         ("CUDA", built),
@@ -93,6 +94,8 @@ def render(info: dict[str, Any]) -> str:
         ("packages", ", ".join(present) or "none"),
         ("not installed", ", ".join(missing) or "none"),
     ]
+    if info.get("torchvision_problem"):
+        rows.append(("note", info["torchvision_problem"]))
     return "\n".join(f"{label:<14} {text}" for label, text in rows)
 
 

@@ -7,13 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import roarfast as rf
-from roarfast import _backend, info
+from roarfast import _backend, _extras, info
 
 BLOCK_TORCH = "import sys; sys.modules['torch'] = None\n"
 
@@ -76,20 +77,45 @@ def test_info_as_text_and_json() -> None:
     assert facts["cuda"]["built"] == _backend.cuda_is_built()
 
 
-def test_info_needs_neither_torch_nor_typer() -> None:
-    code = (
-        BLOCK_TORCH + "sys.modules['typer'] = None; sys.argv = ['roarfast', 'info']\nimport roarfast.cli as c; c.main()"
-    )
-    result = python(code)
-    assert result.returncode == 0 and "SIMD" in result.stdout, result.stderr
+EXTRAS = ("torch", "typer", "pydantic", "rich", "scipy", "matplotlib", "PIL", "sklearn", "pandas")
 
 
-def test_other_commands_without_typer_say_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['typer'] = None; sys.argv = ['roarfast', 'demo']\nimport roarfast.cli as c; c.main()"
-    )
-    result = python(code)
-    assert result.returncode == 2 and "pip install 'roarfast[study]'" in result.stderr
+def roarfast(*arguments: str, without: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """The command in an interpreter that cannot import some packages."""
+    block = "".join(f"sys.modules[{name!r}] = None; " for name in without)
+    code = f"import sys; {block}sys.argv = {['roarfast', *arguments]!r}\nimport roarfast.cli as c; c.main()"
+    return python(code)
+
+
+@pytest.mark.parametrize("without", [EXTRAS, ("typer",), ("torch", "scipy", "jinja2", "filelock")])
+def test_help_version_and_info_need_no_extra(without: tuple[str, ...]) -> None:
+    for argument, words in (("--help", "selftest"), ("--version", rf.__version__), ("info", "SIMD")):
+        result = roarfast(argument, without=without)
+        assert result.returncode == 0 and words in result.stdout and not result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("without", [EXTRAS, ("typer",)])
+def test_other_commands_without_extras_say_what_to_install(without: tuple[str, ...]) -> None:
+    for arguments in (("demo",), ("run", "study.toml"), ("nonsense",)):
+        result = roarfast(*arguments, without=without)
+        assert result.returncode == 2 and "pip install 'roarfast[study]'" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_a_package_that_is_missed_later_is_one_line(tmp_path: Path) -> None:
+    result = roarfast("kernels-demo", "--out", str(tmp_path), without=("scipy", "PIL", "matplotlib"))
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("error: this needs ") and result.stderr.count("\n") == 1
+
+
+def test_advice_never_moves_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_extras, "installed", {"torch": "2.7.1+cu126"}.get)
+    assert _extras.install_advice() == "get them with: pip install 'roarfast[study]' (your torch 2.7.1+cu126 stays)"
+    assert _extras.install_advice("torchvision.models") == "get it with: pip install torchvision 'torch==2.7.1+cu126'"
+    pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    extras = pyproject["project"]["optional-dependencies"]
+    for extra in ("torch", "study"):
+        assert "torch>=2.6" in extras[extra] and not any(r.startswith("torchvision") for r in extras[extra])
 
 
 def test_info_render_names_missing_packages() -> None:
