@@ -4,16 +4,22 @@ Environment: ROARFAST_CUDA=auto|on|off, ROARFAST_CUDA_ARCHS="80-real;90" or all,
 ROARFAST_SIMD_LEVELS="v3", ROARFAST_SIMT=ON (test backend), CMAKE_ARGS for anything else.
 """
 
+import atexit
+import contextlib
+import functools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
+from setuptools.command.egg_info import egg_info
 
 ROOT = Path(__file__).parent.resolve()
 sys.path.insert(0, str(ROOT / "tools"))
@@ -39,6 +45,36 @@ def forget_what_is_gone(build_dir: Path, ninja: str, nvcc: str) -> None:
     shutil.rmtree(build_dir / "CMakeFiles", ignore_errors=True)
 
 
+@functools.cache
+def scratch() -> str:
+    """A folder for everything a build needs and nobody wants to find in the clone afterwards."""
+    folder = tempfile.mkdtemp(prefix="roarfast-build-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+class Build(build):
+    """`pip install .` leaves nothing in the clone; only an editable install keeps its build there, to build on."""
+
+    def initialize_options(self):
+        super().initialize_options()
+        self.build_base = scratch()
+
+
+class EggInfo(egg_info):
+    def initialize_options(self):
+        super().initialize_options()
+        if not {"sdist", "editable_wheel", "develop"} & set(sys.argv):  # they want it beside the sources
+            self.egg_base = scratch()
+
+
+def tell(message: str) -> None:
+    """To the log, and to the terminal if there is one: pip shows nothing of a build that takes minutes."""
+    print(message, flush=True)
+    with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
+        terminal.write(f"\n  {message}\n")
+
+
 class CMakeBuild(build_ext):
     """Hands the build to CMake, which knows which modules there are (one per backend)."""
 
@@ -51,9 +87,6 @@ class CMakeBuild(build_ext):
         package = ROOT / "roarfast" if in_source_tree else Path(self.build_lib).resolve() / "roarfast"
         build_dir = ROOT / "build" / "cmake" if in_source_tree else Path(self.build_temp).resolve()
         build_dir.mkdir(parents=True, exist_ok=True)
-        if not in_source_tree:  # modules of an earlier build with other options would be packed too
-            for stale in package.glob("_*.so"):
-                stale.unlink()
         ninja = shutil.which("ninja")
         if ninja is None:
             raise SystemExit("roarfast: ninja was not found; pip installs it unless --no-build-isolation is given")
@@ -62,6 +95,8 @@ class CMakeBuild(build_ext):
         forget_what_is_gone(build_dir, ninja, nvcc)
         for message in toolkit.messages:
             print(f"roarfast: {message}", flush=True)
+        if not in_source_tree:
+            tell(f"roarfast: {cuda_toolkit.announcement(toolkit, architectures)}")
         options = {name: os.environ.get(name) or default for name, default in FORWARDED.items()}
         if not nvcc:
             options["ROARFAST_CUDA"] = "off"
@@ -91,4 +126,7 @@ class CMakeBuild(build_ext):
 
 
 # One extension stands for all: it makes setuptools build a platform wheel and call CMakeBuild.
-setup(ext_modules=[Extension("roarfast._cpu_base", sources=[])], cmdclass={"build_ext": CMakeBuild})
+setup(
+    ext_modules=[Extension("roarfast._cpu_base", sources=[])],
+    cmdclass={"build": Build, "build_ext": CMakeBuild, "egg_info": EggInfo},
+)

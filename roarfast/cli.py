@@ -22,7 +22,7 @@ def main() -> None:
     try:
         from roarfast.commands import app  # needs typer and more, which may be missing
     except ModuleNotFoundError as error:
-        if not _extras.is_optional(error.name):
+        if (error.name or "roarfast").split(".")[0] == "roarfast":
             raise
         sys.exit(_main_without_extras(sys.argv[1:]))
     try:

@@ -170,3 +170,13 @@ def decide(environment: Mapping[str, str] = os.environ) -> tuple[Toolkit, list[s
     if toolkit.nvcc is None and mode == "on":
         raise SystemExit(f"roarfast: ROARFAST_CUDA=on, but {toolkit.reason}. Set CUDA_HOME, or ROARFAST_CUDA=off.")
     return toolkit, architectures
+
+
+def announcement(toolkit: Toolkit, architectures: list[str]) -> str:
+    """One line before a build: what is compiled, how long it takes, how to have less."""
+    if toolkit.nvcc is None:
+        return f"compiling the CPU kernels, a minute or two on two cores; no CUDA ({toolkit.reason})"
+    return (
+        f"compiling the CPU kernels, and with {toolkit.nvcc} the CUDA kernels for {', '.join(architectures)}: a few minutes on "
+        "two cores; ROARFAST_CUDA=off leaves CUDA out"
+    )

@@ -1,7 +1,8 @@
-// Python bindings of one backend library. Compiled once per backend (module _cpu_base, _cpu_v3,
-// _cpu_v4, _cuda, _simt, _ptx_80 …).
+// Python bindings of a backend library: one object file for the modules _cpu_base, _cpu_v3, _cpu_v4
+// and _cuda; _simt and _ptx_80 … compile it with what the tests need.
 #include "python/cpu_features.h"
 #include "python/huge_pages.h"
+#include "python/module.h"
 #include "python/python_call.h"
 
 #ifdef RF_PTX
@@ -18,7 +19,9 @@ namespace py = pybind11;
 
 #define RF_DEF(op) rf::def<rf_##op>(m, #op)
 
-PYBIND11_MODULE(RF_MODULE, m) {
+namespace {
+
+void bind(py::module_& m) {
   m.def("best_simd_level", &rf::best_simd_level);
   m.def("advise_huge_pages", &rf::advise_huge_pages);
   m.def("backend_name", &rf_backend_name);
@@ -79,4 +82,19 @@ PYBIND11_MODULE(RF_MODULE, m) {
   RF_DEF(remove_workspace_bytes);
   RF_DEF(pixel_random);
   RF_DEF(block_random);
+}
+
+}  // namespace
+
+int rf::exec_module(PyObject* module) {
+  try {
+    auto m = py::reinterpret_borrow<py::module_>(module);
+    bind(m);
+    return 0;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_ImportError, error.what());
+  }
+  return -1;
 }

@@ -123,3 +123,12 @@ def test_unknown_architectures_are_named_and_left_out(tmp_path: Path) -> None:
 def test_the_gpus_that_are_there(tmp_path: Path, shown: str, chosen: list[str]) -> None:
     stub_nvcc(tmp_path, OLD)
     assert decide({"CUDA_HOME": str(tmp_path), "PATH": stub_gpus(tmp_path, shown)})[1] == chosen
+
+
+def test_a_build_says_what_it_does_and_how_to_have_less(tmp_path: Path) -> None:
+    stub_nvcc(tmp_path)
+    said = cuda_toolkit.announcement(*decide({"CUDA_HOME": str(tmp_path), "ROARFAST_CUDA_ARCHS": "80"}))
+    assert f"{tmp_path}/bin/nvcc the CUDA kernels for 80" in said and "ROARFAST_CUDA=off" in said
+    said = cuda_toolkit.announcement(*decide({"ROARFAST_CUDA": "off"}))
+    assert "no CUDA (ROARFAST_CUDA=off when it was built)" in said
+    assert "no nvcc on PATH" in cuda_toolkit.announcement(*decide({}))
