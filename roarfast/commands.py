@@ -11,7 +11,7 @@ from roarfast._version import __version__
 from roarfast.data.cli import app as data_app
 from roarfast.explain import cli as explain_commands
 from roarfast.metrics import cli as metrics_commands
-from roarfast.report.cli import report
+from roarfast.report.cli import compare, report
 from roarfast.study import cli as study_commands
 from roarfast.validate import cli as validate_commands
 
@@ -69,6 +69,7 @@ def kernels_demo_command(
 
 study_commands.register(app)
 app.command("report")(report)
+app.command("compare")(compare)
 explain_commands.register(app)
 metrics_commands.register(app)
 validate_commands.register(app)

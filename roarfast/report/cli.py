@@ -36,3 +36,27 @@ def report(
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def compare(
+    studies: Annotated[
+        list[str],
+        typer.Argument(help="Run folders, tables of records (CSV), or published results such as cifar10-subset."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write an HTML page, CSV and LaTeX tables there.")
+    ] = None,
+) -> None:
+    """Put the maps of several studies into one table, without running anything again."""
+    from roarfast.report import compare as comparing  # SciPy: `--help` need not wait for it
+
+    try:
+        if len(studies) < 2:
+            raise StudyError("compare takes at least two studies: roarfast compare runs/mine cifar10-subset")
+        found = comparing.compare(studies)
+        print(found)
+        if out is not None:
+            print(f"\nPage: {comparing.write_comparison(found, out)}")
+    except (StudyError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None

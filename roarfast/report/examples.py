@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Examples:
         drops: Rates, ascending.
         labels: Class of each image as text; empty if it is not stored.
         predictions: Class that the base model predicts for the whole image, likewise.
+        answers: What it predicts for the modified images, by post-processing, rate and image: "cat, 61 %"; empty if not stored.
     """
 
     estimator: str
@@ -44,6 +45,7 @@ class Examples:
     drops: list[float]
     labels: list[str]
     predictions: list[str]
+    answers: list[list[list[str]]] = field(default_factory=list)
 
     def nested(self, k: int) -> bool:
         """Whether every mask holds the one before: a random block is drawn anew for each rate."""
@@ -73,10 +75,20 @@ def _read(estimator: str, file: str, arrays: dict[str, npt.NDArray[Any]]) -> Exa
     drops = np.argsort(arrays["drops"], kind="stable")
     names = [str(name) for name in arrays["class_names"]] if "class_names" in arrays else []
 
-    def classes(key: str) -> list[str]:
-        return [names[int(c)] if int(c) < len(names) else f"class {int(c)}" for c in arrays.get(key, ())]
+    def name(number: Any) -> str:
+        return names[int(number)] if int(number) < len(names) else f"class {int(number)}"
 
+    def classes(key: str) -> list[str]:
+        return [name(c) for c in arrays.get(key, ())]
+
+    answers = []
+    if "predicted" in arrays and "probability" in arrays:
+        classes_and_chances = zip(arrays["predicted"][:, drops], arrays["probability"][:, drops])
+        answers = [
+            [[f"{name(c)}, {100 * p:.0f} %" for c, p in zip(*pair)] for pair in zip(*rates)]
+            for rates in classes_and_chances
+        ]
     return Examples(
         estimator, file, arrays["images"], arrays["processed"], arrays["mask"][:, drops].astype(bool), arrays["modified"][:, drops],
-        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"),
+        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"), answers,
     )  # fmt: skip

@@ -102,7 +102,7 @@ def explorer(found: Sequence[Examples], imputes: bool, most_bytes: int = MOST_BY
             "maps": [
                 {
                     "estimator": pretty(one.estimator), "k": one.postprocesses[k], "nested": one.nested(k),
-                    "measured": one.drops, "codes": [], "imputed": [],
+                    "measured": one.drops, "answers": one.answers[k] if one.answers else [], "codes": [], "imputed": [],
                 }
                 for one, k in maps
             ],
@@ -122,7 +122,7 @@ def _add_image(
     """Adds an image with all its maps; False if that would be too much, and then only what fits is added of the first."""
     first, data = found[0], result.data
     picture = {
-        "label": first.label(m),
+        "label": next((one for one in found if one.predictions), first).label(m),
         "pixels": packed(_rgb(first.images[m])),
         "fill": packed(_fill(found, m)),
     }

@@ -6,6 +6,7 @@ from base64 import b64encode
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from roarfast.report.facts import base_text, data_text, model_text
 from roarfast.report.table import Table
 from roarfast.report.text import duration
 
@@ -44,7 +45,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
-    found.filters["duration"] = duration
+    found.filters |= {"duration": duration, "data": data_text, "model": model_text, "base": base_text}
     found.filters["base64"] = lambda data: b64encode(data).decode()
     return found
 

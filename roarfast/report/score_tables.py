@@ -81,13 +81,18 @@ def _score_cells(s: Score | None, panel: Panel, gaps: bool) -> list[Td]:
 
 
 def _random_cells(s: Score) -> list[Td]:
+    return [points_td(s.random.difference if s.random else None), verdict_td(s)]
+
+
+def verdict_td(s: Score) -> Td:
+    """Whether it beats random pixels."""
     if s.estimator == RANDOM:
-        return [Td("–"), Td("is it", css="soft")]
+        return Td("is it", css="soft")
     if s.random is None:
-        return [Td("–"), Td("no pair")]
+        return Td("no pair")
     css = {"yes": "good", "worse": "flag"}.get(s.verdict, "")
     hint = f"{p_text(s.random.p)}, corrected {p_text(s.p_holm)}" if s.random.n > 1 else "one trial: no test"
-    return [points_td(s.random.difference), Td(s.verdict, css=css, title=hint)]
+    return Td(s.verdict, css=css, title=hint)
 
 
 def points_td(interval: Interval | None) -> Td:

@@ -63,17 +63,18 @@ class Score:
         return "yes" if self.beats_random else "not shown"
 
 
-def areas(panel: Panel, estimator: str, postprocess: str) -> dict[int, float]:
-    """Trial → mean accuracy over t, for the trials that have every rate at which estimators were run.
+def areas(panel: Panel, estimator: str, postprocess: str, rates: Sequence[float] = ()) -> dict[int, float]:
+    """Trial → mean accuracy over t, for the trials that have every one of `rates`, or of those at which estimators were run.
 
     Where the base model's accuracy is known, the curve starts there: with nothing removed every map scores the same.
     """
-    cells = [panel.get(estimator, postprocess, t) for t in panel.main_drops]
+    wanted = rates or panel.main_drops
+    cells = [panel.get(estimator, postprocess, t) for t in wanted]
     if not all(cells):
         return {}
     found = {}
     for trial in sorted(set.intersection(*(set(c.trials) for c in cells if c))):
-        points = {t: float(c.trials[trial].accuracy or 0) for t, c in zip(panel.main_drops, cells) if c}
+        points = {t: float(c.trials[trial].accuracy or 0) for t, c in zip(wanted, cells) if c}
         if set(panel.base_by_trial) >= set(panel.trials):
             points[panel.whole] = panel.base_by_trial[trial]
         found[trial] = _mean_height(points)
@@ -87,15 +88,16 @@ def _mean_height(points: dict[float, float]) -> float:
     return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2).sum() / (x[-1] - x[0]))
 
 
-def scores(panel: Panel, opposite: Panel | None = None) -> list[Score]:
+def scores(panel: Panel, opposite: Panel | None = None, rates: Sequence[float] = ()) -> list[Score]:
     """The scores of a panel, in its own order; those with a missing rate have no area.
 
     Args:
         panel: The panel.
         opposite: The panel with the other order of removal, for the gap.
+        rates: Of the areas; by default those at which estimators were run.
     """
     by_map = {
-        (e, k): areas(panel, e, k)
+        (e, k): areas(panel, e, k, rates)
         for k in panel.postprocesses
         for e in panel.estimators
         if any(panel.get(e, k, t) for t in panel.drops)
@@ -108,7 +110,7 @@ def scores(panel: Panel, opposite: Panel | None = None) -> list[Score]:
     for (e, k), mine in by_map.items():
         test = tests.get((e, k))
         p = adjusted.get((e, k), test.p if test else math.nan)
-        gap = _gap(panel, mine, areas(opposite, e, k)) if opposite else None
+        gap = _gap(panel, mine, areas(opposite, e, k, rates)) if opposite else None
         found.append(
             Score(e, k, mean_interval(list(mine.values())), math.nan, test, float(p), gap, panel.better),
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from roarfast._files import write_atomic
 from roarfast.report import build, summary
+from roarfast.report.power import forecast
 from roarfast.study import environment
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grid import parse_shard
@@ -119,6 +120,7 @@ def _dry_run(study: Study, setup: Setup) -> None:
     print("calibrating …", file=sys.stderr)
     pace = environment.calibrate(study.config, setup.devices[0]) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
+    print(forecast(max(cell.trial for cell in study.cells) + 1))
 
 
 def eta_seconds(results: StudyResults) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,8 +151,9 @@ def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:
     """The npz file of an estimator, as bytes.
 
     Arrays: `images` uint8 `[M, H, W, C]`, `labels` `[M]`, `map` float32 `[M, H, W]`, `processed` `[K, M, H, W]`, `mask`
-    bool `[K, D, M, H, W]`, `modified` uint8 `[K, D, M, H, W, C]`, `postprocess` `[K]`, `drops` `[D]`, `class_names`.
-    Post-processings share the drop rates that all of them have.
+    bool `[K, D, M, H, W]`, `modified` uint8 `[K, D, M, H, W, C]`, `postprocess` `[K]`, `drops` `[D]`, `class_names`; and,
+    where a base model made the maps, what it predicts: `prediction` `[M]`, `predicted` `[K, D, M]` (of `modified`) with its
+    `probability`. Post-processings share the drop rates that all of them have.
     """
     rows = example_rows(w.test.labels, task.count)
     images = w.test.images[rows]
@@ -176,9 +178,14 @@ def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:
             processed.append(np.stack([maps[0] for _, maps in per_image]))
     mask = np.stack(masks)
     modified = np.where(mask[..., None], fill, images)
+    answers: dict[str, Any] = {}
+    if groups[0].base is not None:
+        answers["prediction"], _ = _predict(w, groups[0].base, images)
+        answers["predicted"], answers["probability"] = _predict(w, groups[0].base, modified)
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,
+        **answers,
         images=images,
         labels=w.test.labels[rows],
         map=np.asarray(processed[0] if plain is None else plain, np.float32),
@@ -190,6 +197,20 @@ def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:
         class_names=np.array(w.test.class_names),
     )
     return buffer.getvalue()
+
+
+@torch.no_grad()
+def _predict(
+    w: Work, base: str, images: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Class and its probability by a base model, for uint8 images `[..., H, W, C]`."""
+    model = Normalized(w.base_model(base).eval(), w.train.mean, w.train.std).to(w.device)
+    found = []
+    for chunk in np.array_split(images.reshape(-1, *images.shape[-3:]), max(1, images[..., 0, 0, 0].size // 64)):
+        x = torch.from_numpy(np.ascontiguousarray(chunk.transpose(0, 3, 1, 2))).to(w.device).float() / 255
+        found.append(torch.softmax(model(x).float(), 1).max(1))
+    probability, label = (torch.cat(values).cpu().numpy().reshape(images.shape[:-3]) for values in zip(*found))
+    return label.astype(np.int64), probability.astype(np.float32)
 
 
 def example_rows(labels: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

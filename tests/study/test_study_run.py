@@ -28,6 +28,7 @@ from roarfast.study.errors import StudyError
 from roarfast.study.merge import merge
 from roarfast.study.results import load
 from roarfast.study.runfolder import RunFolder
+from roarfast.train.models import build_model, load_weights
 
 RUNNER = CliRunner()
 
@@ -104,6 +105,26 @@ def test_the_folder_holds_what_the_report_needs(finished: tuple[Path, float]) ->
         assert arrays["modified"].shape == (k, 2, 2, 32, 32, 3) and arrays["mask"].dtype == bool
         kept = np.broadcast_to(arrays["images"], arrays["modified"].shape)[~arrays["mask"]]
         assert (arrays["modified"][~arrays["mask"]] == kept).all()
+
+
+def test_examples_know_what_the_base_model_predicts(finished: tuple[Path, float]) -> None:
+    folder = finished[0]
+    config = Study.from_toml(folder / "study.toml", folder).config
+    train, test = images.load_data(config.data)
+    net = build_model(config.model.name, test.num_classes, test.image_shape[2], **config.model.options)
+    load_weights(net, next((folder / "models").glob("base-*.pt")))
+
+    def logits(pixels: Any) -> torch.Tensor:
+        x = torch.from_numpy(pixels.reshape(-1, *pixels.shape[-3:])).float() / 255
+        return net.eval()(((x - torch.tensor(train.mean)) / torch.tensor(train.std)).permute(0, 3, 1, 2))
+
+    with np.load(folder / "examples" / "grad.2.npz", allow_pickle=False) as file, torch.no_grad():
+        assert (file["prediction"] == logits(file["images"]).argmax(1).numpy()).all()
+        probability, label = logits(file["modified"]).softmax(1).max(1)
+        assert (file["predicted"].reshape(-1) == label.numpy()).all() and file["predicted"].shape == (2, 2, 2)
+        assert file["probability"].reshape(-1) == pytest.approx(probability.numpy(), abs=1e-5)
+    with np.load(folder / "examples" / "rand.npz", allow_pickle=False) as file:
+        assert "prediction" not in file  # no model made these maps
 
 
 def test_twenty_kills_change_nothing(finished: tuple[Path, float], tmp_path: Path) -> None:

@@ -68,9 +68,11 @@
         element("imputed").src = map.imputed[m][n];
         element("imputed-text").textContent = "imputed, t = " + data.imputedRates[n].toFixed(2);
       }
+      var place = map.measured.indexOf(rate);
+      var answer = place >= 0 && map.answers.length ? " The base model calls the filled image " + map.answers[place][m] + "." : "";
       var measured = map.measured.indexOf(rate) >= 0 ? " (a rate that the study measured)" : "";
       element("status").textContent = data.images[m].label + "; " + estimator.value + ", " + k.value + ", t = " + rate.toFixed(2) + measured +
-        ": " + count + " of " + area + " pixels removed.";
+        ": " + count + " of " + area + " pixels removed." + answer;
       root.setAttribute("data-ready", "yes");
     });
   }
