@@ -26,11 +26,12 @@ class Perturber:
         ids: int64 `[N]`: what the noise is keyed by.
         device: Where the batches go.
         dtype: Of the batches: what the model computes in.
+        filled: uint8 `[N, H, W, C]`: what removed pixels of 8-bit images become, in place of the perturbation's fill.
     """
 
     def __init__(
         self, inputs: Inputs, codes: Tensor, perturbation: Perturbation, seed: int, ids: Tensor, device: torch.device,
-        dtype: torch.dtype,
+        dtype: torch.dtype, filled: Tensor | None = None,
     ) -> None:  # fmt: skip
         fill = perturbation.fill
         if fill in IMAGE_FILLS and inputs.kind != "images":
@@ -42,7 +43,11 @@ class Perturber:
             raise ValueError(f"fill must be one number or one per channel ({inputs.channels}), got {len(fill)}")
         if isinstance(fill, tuple) and inputs.kind == "images" and not all(0 <= v <= 255 for v in fill):
             raise ValueError(f"fill must be in 0..255 for images, got {fill}")
-        self.inputs, self.codes, self.how = inputs, codes, perturbation
+        if filled is not None and (filled.dtype != torch.uint8 or filled.shape != inputs.pixels.shape):
+            raise ValueError(
+                f"filled must be uint8 {tuple(inputs.pixels.shape)} like 8-bit images, got {filled.dtype} {tuple(filled.shape)}"
+            )
+        self.inputs, self.codes, self.how, self.filled = inputs, codes, perturbation, filled
         self.seed, self.ids, self.device, self.dtype = seed, ids, device, dtype
 
     def rows(self, sample: Tensor, rate: Tensor) -> Tensor:
@@ -62,6 +67,8 @@ class Perturber:
         rate = rate.to(self.device)
         if self.how.keep:  # removed is where codes > rate
             rate = torch.where(rate == WHOLE, EMPTY, torch.where(rate == EMPTY, WHOLE, rate))
+        if self.filled is not None:
+            return self._gather(pixels, local, codes, rate, imputed=self.filled[first:last].to(self.device))
         make = self._whole_numbers if self.inputs.whole_numbers else self._floats
         return make(pixels, codes, ids, local, rate)
 
@@ -93,12 +100,18 @@ class Perturber:
         if fill == "kept_mean":
             rows = rf.fill(rows, mask, "kept_mean", layout="NHWC")
         else:
-            rows, _ = solve(
-                rows, mask, 255 * self.how.noise, self.seed, ids[local], 1e-5, None, None, "gaussian", 0.0, "NHWC",
-                "uint8", None,
+            imputed, _ = solve(
+                rows, mask, 255 * self.how.noise, self.seed, ids[local], self.how.tolerance, None, None, "gaussian", 0.0,
+                "NHWC", self.how.precision, None,
             )  # fmt: skip
-            empty = mask.flatten(1).all(1)
-            rows[empty] = torch.tensor(self.inputs.center, device=rows.device).mul(255).round().to(torch.uint8)
+            center = torch.tensor(self.inputs.center, device=rows.device).mul(255)
+            if self.how.precision == "float16":
+                imputed[rate == (WHOLE if self.how.keep else EMPTY)] = center.half()
+                return self._gather(
+                    rows, torch.arange(len(rows), device=rows.device), codes[local], rate, imputed=imputed
+                )
+            imputed[mask.flatten(1).all(1)] = center.round().to(torch.uint8)
+            rows = imputed
         return self._gather(rows, torch.arange(len(rows), device=rows.device))
 
     def _replacement(self, pixels: Tensor, ids: Tensor) -> Tensor:
@@ -135,7 +148,7 @@ class Perturber:
             scale = 255.0 if self.inputs.kind == "images" else 1.0
             rows = rf.fill(rows, mask, torch.tensor([v / scale for v in constant]))
         elif fill == "linear":
-            rows = rf.impute_linear(rows, mask, self.how.noise, self.seed, ids[local])
+            rows = rf.impute_linear(rows, mask, self.how.noise, self.seed, ids[local], self.how.tolerance)
             empty = mask.flatten(1).all(1)
             rows[empty] = torch.tensor(self.inputs.center, device=rows.device)[:, None, None]
         elif fill == "noise":

@@ -32,6 +32,7 @@ def respond(
     *,
     labels: Any,
     codes: Any = None,
+    filled: Any = None,
     perturbation: Perturbation | None = None,
     scored: Any = "label",
     layout: str | None = None,
@@ -58,6 +59,7 @@ def respond(
         drops: Ascending drop rates in [0, 1], at most 254.
         labels: The true classes, int `[N]`.
         codes: Rank codes, uint8 like maps, made for `drops` by `roarfast.rank_codes`, in place of `maps`.
+        filled: uint8 like 8-bit images `[N, H, W, C]`: removed pixels are taken from these, whatever the perturbation's fill.
         perturbation: Which pixels go and what takes their place; default ROAD's: the most relevant first, linear
             imputation.
         scored: The class that probability, logit and margin are of: `"label"`, `"predicted"` (for the whole sample), or
@@ -100,7 +102,8 @@ def respond(
     from_numpy = not isinstance(images, Tensor)
     place = choose_device(model, inputs.pixels, from_numpy, device)
     size = _batch_size(inputs, batch_size)
-    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size)
+    other = None if filled is None else torch.as_tensor(filled)
+    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other)
     with evaluating(model):
         target = engine.targets(scored)
         rows = engine.pairs(len(rates))
@@ -112,7 +115,7 @@ def respond(
                     answers[start:stop] = engine.answer(start, stop, target, rates)
                     job.advance(stop - start)
         else:
-            identity = identify(model, inputs, table, truth, target, rates, how, seed, ids, size)
+            identity = identify(model, inputs, table, truth, target, rates, how, seed, ids, size, other)
             finished = AnswerFile.finished(Path(file), identity)
             if finished is not None:
                 return finished
@@ -187,10 +190,10 @@ class _Engine:
 
     def __init__(
         self, model: Model, inputs: Inputs, codes: Tensor, how: Perturbation, seed: int, ids: Tensor, labels: Tensor,
-        device: torch.device, size: int,
+        device: torch.device, size: int, filled: Tensor | None = None,
     ) -> None:  # fmt: skip
         self.inputs, self.labels, self.device, self.size = inputs, labels, device, size
-        self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1])
+        self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1], filled)
         self.logits = Logits(model, labels)
         self.rows_at_once = size
 

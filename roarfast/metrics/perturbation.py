@@ -11,6 +11,7 @@ import numpy as np
 RULES = ("exact", "percentile", "strict", "value")
 ORDERS = ("morf", "lerf")
 FILLS = ("linear", "dataset_mean", "image_mean", "kept_mean", "zero", "blur", "noise")
+PRECISIONS = ("uint8", "float16")
 IMAGE_FILLS = ("linear", "blur")  # fills that need neighbours
 
 Fill = str | float | tuple[float, ...]
@@ -29,6 +30,8 @@ class Perturbation:
             one, or one per channel, in 0..255 for images.
         noise: Standard deviation of the noise that `linear` adds, in units of 0..1.
         blur: Standard deviation of `blur`, in pixels.
+        tolerance: Of the solver behind `linear`.
+        precision: What `linear` rounds 8-bit images to: `"uint8"`, or `"float16"` in units of 0..255 as studies do.
 
     Example:
         >>> Perturbation(fill="zero").describe()
@@ -41,9 +44,15 @@ class Perturbation:
     fill: Fill = "linear"
     noise: float = 0.01
     blur: float = 10.0
+    tolerance: float = 1e-5
+    precision: str = "uint8"
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (("order", self.order, ORDERS), ("rule", self.rule, RULES)):
+        for name, value, allowed in (
+            ("order", self.order, ORDERS),
+            ("rule", self.rule, RULES),
+            ("precision", self.precision, PRECISIONS),
+        ):
             if value not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
         if isinstance(self.fill, str):
@@ -56,6 +65,8 @@ class Perturbation:
             if values.ndim != 1 or not np.isfinite(values).all():
                 raise ValueError(f"fill must be finite numbers, one or one per channel, got {self.fill!r}")
             object.__setattr__(self, "fill", tuple(float(v) for v in values))
+        if not 1e-10 <= self.tolerance <= 0.1:
+            raise ValueError(f"tolerance must be in [1e-10, 0.1], got {self.tolerance!r}")
         for name, number in (("noise", self.noise), ("blur", self.blur)):
             if not (np.isfinite(number) and number >= 0):
                 raise ValueError(f"{name} must be >= 0, got {number!r}")
@@ -68,7 +79,7 @@ class Perturbation:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for files."""
         fill: Any = list(self.fill) if isinstance(self.fill, tuple) else self.fill
-        return {
+        values = {
             "order": self.order,
             "rule": self.rule,
             "keep": self.keep,
@@ -76,6 +87,9 @@ class Perturbation:
             "noise": self.noise,
             "blur": self.blur,
         }
+        # Absent where they are the defaults, as in files from before they were there.
+        later = {"tolerance": self.tolerance, "precision": self.precision}
+        return values | {name: value for name, value in later.items() if value != getattr(Perturbation, name)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Perturbation:

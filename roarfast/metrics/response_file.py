@@ -30,7 +30,7 @@ class ResponsesMismatch(ValueError):
 
 def identify(
     model: Any, inputs: Inputs, codes: Tensor, labels: Tensor, target: Tensor, rates: Sequence[float],
-    how: Perturbation, seed: int, ids: Tensor, batch_size: int,
+    how: Perturbation, seed: int, ids: Tensor, batch_size: int, filled: Tensor | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
     named = getattr(model, "__qualname__", type(model).__qualname__)
@@ -47,7 +47,7 @@ def identify(
         "seed": seed,
         "index": data_hash(ids),
         "batch_size": batch_size,
-    }
+    } | ({"filled": data_hash(filled)} if filled is not None else {})
 
 
 def _differences(stored: Any, wanted: dict[str, Any]) -> str:

@@ -63,7 +63,7 @@ class CellWork:
         codes, rate_index = self.codes(split)
         if self.protocol.imputes:
             other: Any = impute_split(
-                w, self.cell, self.task.drops, split, codes, rate_index, self.clock, self.on_update
+                w, self.cell, self.task.codes.drops, split, codes, rate_index, self.clock, self.on_update
             )
         else:
             other = fill_split(w, split, self.clock)
@@ -91,13 +91,6 @@ class CellWork:
 def retrain(cell: CellWork) -> Scores:
     """`roar`, `kar`, `road-retrain`: modify train and test images, train from scratch, test."""
     return cell.fit(Modified(cell.modified("train"), cell.modified("test"), cell.removal()))
-
-
-def test_base(cell: CellWork) -> Scores:
-    """`road`, `no-retrain`: modify the test images, test the base model."""
-    data = cell.modified("test")
-    with cell.clock.stage("evaluation"):
-        return cell.work.trainer.score(cell.base_model, data, cell.removal())
 
 
 def train_on_masks(cell: CellWork) -> Scores:

@@ -9,7 +9,7 @@ from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.protocol import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
-from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.study.schema import StudyConfig
 
 
 def other_trial(trial: int) -> int:
@@ -30,10 +30,10 @@ def grid_cells(config: StudyConfig) -> list[Cell]:
         for protocol in block.protocols:
             for estimator in block.estimators:
                 for postprocess in block.postprocess:
-                    if estimator in BASELINES and postprocess != "plain":
+                    if not block.has(protocol, estimator, postprocess):
                         continue
                     for order in block.orders_of(protocol):
-                        for drop, null in itertools.product(sorted(block.drops), block.null):
+                        for drop, null in itertools.product(block.drops_of(protocol), block.null):
                             for trial in range(block.trials or config.trials):
                                 cells[Cell(protocol, estimator, postprocess, order, drop, trial, null)] = None
     return list(cells)

@@ -63,11 +63,11 @@ class Identity:
         foreign = self.outside.get("estimators", {}).get(estimator.removesuffix("^2"))
         return {"base": self.base(trial), "explain": self.explain, "of": estimator} | _only("outside", foreign)
 
-    def codes(self, estimator: str, postprocess: str, trial: int) -> dict[str, Any]:
-        """What defines which pixels go."""
+    def codes(self, estimator: str, postprocess: str, trial: int, rule: str = "") -> dict[str, Any]:
+        """What defines which pixels go; `rule` where it is not that of the study."""
         known = self.outside.get("postprocessings", {})
         foreign = {step: known[step] for step in postprocess.split("|") if step in known}
-        codes = {"maps": self.maps(estimator, trial), "k": postprocess, "rule": self.removal["rule"]}
+        codes = {"maps": self.maps(estimator, trial), "k": postprocess, "rule": rule or self.removal["rule"]}
         return codes | _only("outside", foreign)
 
     def cell(self, cell: Cell) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Identity:
         return (
             base
             | {
-                "codes": self.codes(cell.estimator, cell.postprocess, cell.trial),
+                "codes": self.codes(cell.estimator, cell.postprocess, cell.trial, protocol.rule),
                 "order": cell.order,
                 "drop": cell.drop,
             }

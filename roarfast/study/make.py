@@ -15,6 +15,7 @@ from roarfast._sealed import seal
 from roarfast.explain import AttributionStore, Explainer, External, Normalized, generate
 from roarfast.explain.hashing import file_checksum
 from roarfast.study.cells import CellWork, fill_split, fill_value
+from roarfast.study.curves import CurveScores
 from roarfast.study.selection import apply_codes, select
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, Info, MapsTask, Outcome, Scores, Task
 from roarfast.study.work import Clock, Update, Work
@@ -31,7 +32,7 @@ def do_task(work: Work, task: Task, on_update: Update) -> Outcome:
         if isinstance(task, BaseTask):
             found.scores = {task.key: _base(work, task, clock, on_update)}
         elif isinstance(task, CellsTask):
-            found.scores = _cells(work, task, clock, on_update)
+            found.scores, found.info = _cells(work, task, clock, on_update)
         elif isinstance(task, MapsTask):
             found.info = _maps(work, task, clock, on_update)
         elif isinstance(task, CodesTask):
@@ -138,13 +139,17 @@ def _codes(w: Work, task: CodesTask, clock: Clock) -> Info:
     return info
 
 
-def _cells(w: Work, task: CellsTask, clock: Clock, on_update: Update) -> dict[str, Scores]:
-    """Key → scores of a cell, or of every cell of a curve."""
+def _cells(w: Work, task: CellsTask, clock: Clock, on_update: Update) -> tuple[dict[str, Scores], Info]:
+    """Key → scores of a cell, or of every cell of a curve; and what is known of the curve as a whole."""
     cell = CellWork(w, task, clock, on_update)
     found = cell.protocol.work()(cell)
     if cell.protocol.unit == "cell":
-        return {task.key: found}
-    return {key: found[cell.drop] for key, cell in task.cells.items()}
+        return {task.key: found}, {}
+    if not isinstance(found, CurveScores):
+        raise TypeError(
+            f"{cell.protocol.name} must return a roarfast.study.curves.CurveScores, got {type(found).__name__}"
+        )
+    return {key: found.rates[one.drop] for key, one in task.cells.items()}, found.summary | {"cells": list(task.cells)}
 
 
 def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:

@@ -70,10 +70,12 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
             store.finish_work(key, item["kind"], item["label"], item["info"], item["seconds"])
         session = store.begin_session({"merged": [str(source) for source in sources], "workers": len(sources)})
         store.end_session(session)
-        for source in sources:
-            for example in RunFolder(source).examples.glob("*.npz"):
-                if not (files.examples / example.name).exists():
-                    shutil.copy2(example, files.examples / example.name)
+        for part in map(RunFolder, sources):
+            for theirs, ours in ((part.examples, files.examples), (part.response_files, files.response_files)):
+                for path in theirs.glob("*.npz"):
+                    ours.mkdir(parents=True, exist_ok=True)
+                    if not (ours / path.name).exists():
+                        shutil.copy2(path, ours / path.name)
         statuses = list(store.statuses().values())
     load(target).to_csv(files.results_csv)
     done, failed = statuses.count("done"), statuses.count("failed")

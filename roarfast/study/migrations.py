@@ -110,7 +110,12 @@ def _digests(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE work ADD COLUMN digest TEXT")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills, _digests)
+def _cross_entropy(database: sqlite3.Connection) -> None:
+    """Version 5: cells have the mean cross entropy of the test images; those from before do not."""
+    database.execute("ALTER TABLE cells ADD COLUMN cross_entropy REAL")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills, _digests, _cross_entropy)
 VERSION = len(MIGRATIONS)
 
 

@@ -39,8 +39,10 @@ class Plan:
         return left
 
 
-Group = tuple[str, str, int, int]
-"""Estimator, post-processing, trial, and the trial whose base model was explained (another one for null `model`)."""
+_ANSWER_BYTES = 25  # of an image at a rate, in the file of a curve
+
+Group = tuple[str, str, int, int, str]
+"""Estimator, post-processing, trial, the trial whose base model was explained (another one for null `model`), rule."""
 
 
 def build_plan(config: StudyConfig, identity: Identity, grid: list[Cell], chosen: Iterable[Cell] | None = None) -> Plan:
@@ -57,7 +59,7 @@ class _Builder:
         self.bases = {cell.trial: self.keys[cell] for cell in grid if cell.protocol == "base"}
         self.trials = {key: trial for trial, key in self.bases.items()}
         self.maps = self._map_tasks()
-        groups = list(dict.fromkeys(_group(c) for c in grid if c.protocol != "base"))
+        groups = list(dict.fromkeys(self._group(c) for c in grid if c.protocol != "base"))
         self.codes = {group: self._codes_task(group, i) for i, group in enumerate(groups)}
         self.positions = {group: i for i, group in enumerate(groups)}
         self.shared: dict[str, Task] = {t.key: t for t in [*self.maps.values(), *self.codes.values()]}
@@ -78,6 +80,13 @@ class _Builder:
             self._add_examples(chosen)
         return Plan(self.tasks, {key: cell for cell, key in self.keys.items()})
 
+    def _group(self, cell: Cell) -> Group:
+        """The codes that a cell uses; baselines ask no model, so theirs are the same whoever is explained."""
+        foreign = cell.null == "model" and cell.estimator not in BASELINES
+        explained = other_trial(cell.trial) if foreign else cell.trial
+        rule = find(cell.protocol).rule or self.identity.removal["rule"]
+        return cell.estimator, cell.postprocess, cell.trial, explained, rule
+
     def _add_base(self, trial: int) -> None:
         cell, key = Cell("base", NO_ESTIMATOR, "plain", "morf", 0.0, trial), self.bases[trial]
         self.tasks[key] = BaseTask(key=key, label=cell.label, rank=(0, trial), cell=cell)
@@ -93,7 +102,7 @@ class _Builder:
     def _add_cells(self, cells: list[Cell]) -> None:
         """The task of one cell, or of a curve."""
         first, protocol = cells[0], find(cells[0].protocol)
-        group, curve = _group(first), protocol.unit == "curve"
+        group, curve = self._group(first), protocol.unit == "curve"
         codes, base = self.codes[group], self.bases[first.trial]
         self._add_shared(codes.key)
         if not protocol.trains:
@@ -105,8 +114,7 @@ class _Builder:
             needs=(codes.key,) if protocol.trains else (codes.key, base),
             rank=(2, first.trial, self.positions[group], 1, int(not protocol.trains)),
             cells=dict(zip(keys, cells)),
-            codes=codes.key,
-            drops=codes.drops,
+            codes=codes,
             base=base,
             kind="curve" if curve else "cell",
         )
@@ -119,7 +127,7 @@ class _Builder:
         trained: set[tuple[int, str]] = set()
         for cell in self.grid:
             if cell.protocol != "base" and cell.estimator not in BASELINES:
-                family = (_group(cell)[3], shared_passes(cell.estimator, outside))
+                family = (self._group(cell)[3], shared_passes(cell.estimator, outside))
                 families.setdefault(family, {})[cell.estimator] = None
                 if find(cell.protocol).trains:
                     trained.add(family)
@@ -140,16 +148,18 @@ class _Builder:
         return tasks
 
     def _codes_task(self, group: Group, index: int) -> CodesTask:
-        estimator, postprocess, trial, explained = group
-        members = [c for c in self.grid if c.protocol != "base" and _group(c) == group]
+        estimator, postprocess, trial, explained, rule = group
+        members = [c for c in self.grid if c.protocol != "base" and self._group(c) == group]
         source = self.maps.get((estimator, explained))
         drops = tuple(sorted({c.drop for c in members}))
         orders = {
             "test": tuple(sorted({c.order for c in members})),
             "train": tuple(sorted({c.order for c in members if find(c.protocol).trains})),
         }
-        definition = self.identity.codes(estimator, postprocess, trial) | {"drops": drops, "orders": orders}
+        definition = self.identity.codes(estimator, postprocess, trial, rule) | {"drops": drops, "orders": orders}
         label = f"codes {estimator} {postprocess}, trial {trial}"
+        if rule != self.identity.removal["rule"]:
+            label += f", rule {rule}"
         if explained != trial:  # the seed of ties stays that of the trial: only the model is another one
             definition["explained"] = explained
             label += f", maps of trial {explained}"
@@ -163,6 +173,7 @@ class _Builder:
             trial=trial,
             drops=drops,
             orders=orders,
+            rule=rule,
             map=digest(self.identity.maps(estimator, explained)) if source else None,
             base=source.base if source else None,
         )
@@ -173,7 +184,10 @@ class _Builder:
             codes = [
                 task
                 for group, task in self.codes.items()
-                if group[0] == estimator and group[2] == group[3] == 0 and task.key in self.tasks
+                if group[0] == estimator
+                and group[2] == group[3] == 0
+                and group[4] == self.identity.removal["rule"]
+                and task.key in self.tasks
             ]
             if not codes:
                 continue
@@ -191,19 +205,13 @@ class _Builder:
             self.tasks[key] = replace(task, key=key)
 
 
-def _group(cell: Cell) -> Group:
-    """The codes that a cell uses; baselines ask no model, so theirs are the same whoever is explained."""
-    foreign = cell.null == "model" and cell.estimator not in BASELINES
-    return cell.estimator, cell.postprocess, cell.trial, other_trial(cell.trial) if foreign else cell.trial
-
-
 def _curve(cell: Cell) -> Cell:
     """What the cells of a curve share."""
     return replace(cell, drop=0.0)
 
 
 def bytes_needed(config: StudyConfig, identity: Identity, plan: Plan) -> int:
-    """About the disk space that maps and codes take."""
+    """About the disk space that maps, codes and responses take."""
     train, test = identity.data["images"]
     pixels = identity.data["shape"][0] * identity.data["shape"][1]
     width = 2 if config.explain.dtype == "float16" else 4
@@ -211,4 +219,5 @@ def bytes_needed(config: StudyConfig, identity: Identity, plan: Plan) -> int:
     images = sum(len(t.estimators) * (train * ("train" in t.splits) + test) for t in maps)
     codes = [len(t.drops) if t.estimator == "block" else 1 for t in plan.tasks.values() if isinstance(t, CodesTask)]
     kept = sum(codes) if config.run.keep_codes else min(sum(codes), 8)
-    return int(pixels * (images * width + kept * (train + test)))
+    answers = sum(len(t.cells) + 2 for t in plan.tasks.values() if t.kind == "curve" and isinstance(t, CellsTask))
+    return int(pixels * (images * width + kept * (train + test)) + answers * test * _ANSWER_BYTES)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from roarfast._objects import is_reference, load_object
 from roarfast.study.errors import nearest
 
-Run = Callable[[Any], dict[Any, Any]]
-"""Takes a `roarfast.study.cells.CellWork`, returns scores by name; with `unit="curve"`, rate → scores by name."""
+Run = Callable[[Any], Any]
+"""Takes a `roarfast.study.cells.CellWork`; returns scores by name, or for `unit="curve"` a `curves.CurveScores`."""
 
 _NO_RETRAIN = (
     "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
@@ -39,9 +39,14 @@ class Protocol:
         orders: The orders it runs in unless the config says otherwise.
         allowed_orders: The orders that make sense.
         cost: Of a cell relative to one training, until one has been timed.
-        shown: `"panel"` of the report, or `"leakage"`: accuracy of the masks alone.
+        shown: `"panel"` of the report, `"leakage"` (accuracy of the masks alone), or `"scores"`: only the score of its curves.
         note: What to know before reading its results.
         unit: What one task computes: a `"cell"`, or a `"curve"`, all rates of (estimator, post-processing, order, trial).
+        rule: Which pixels count as the top; `""`: `removal.rule`.
+        rates: The rates it runs at unless the config has some.
+        values: Whether it needs the values of maps, not only their order: then `block`, which has none, is left out.
+        score: What a curve is summed up to, in a few words; `""` if it is not.
+        score_better: Which way that is better.
         version: Raised when its results change.
     """
 
@@ -55,14 +60,24 @@ class Protocol:
     orders: tuple[str, ...] = ("morf",)
     allowed_orders: tuple[str, ...] = ("morf", "lerf")
     cost: float = 1.0
-    shown: Literal["panel", "leakage"] = "panel"
+    shown: Literal["panel", "leakage", "scores"] = "panel"
     note: str = ""
     unit: Literal["cell", "curve"] = "cell"
+    rule: str = ""
+    rates: tuple[float, ...] = ()
+    values: bool = False
+    score: str = ""
+    score_better: Literal["higher", "lower"] = "higher"
     version: int = 1
 
     def better(self, order: str) -> Literal["higher", "lower"]:
         """Removing what matters should hurt; keeping what matters or removing the rest should not."""
         return "higher" if self.keeps != (order == "lerf") else "lower"
+
+    def better_score(self, order: str) -> Literal["higher", "lower"]:
+        """Which way the score of a curve is better: with the least relevant pixels first, the other one."""
+        flips = order == "lerf" and "morf" in self.allowed_orders
+        return {"higher": "lower", "lower": "higher"}[self.score_better] if flips else self.score_better  # type: ignore[return-value]
 
     def why_better(self, order: str) -> str:
         """The reason for `better`."""
@@ -90,23 +105,48 @@ class Protocol:
         return load_object(self.run) if isinstance(self.run, str) else self.run  # type: ignore[no-any-return]
 
 
-_CELLS = "roarfast.study.cells:"
+_CELLS, _CURVES = "roarfast.study.cells:", "roarfast.study.curves:"
+_TENTHS = tuple(k / 10 for k in range(1, 10))
+_EARLY = (0.01, 0.02, 0.05, *_TENTHS)
+_IMPUTED = ("noise", "tolerance")
 PROTOCOLS: dict[str, Protocol] = {
     p.name: p
     for p in (
         Protocol("roar", "ROAR", _CELLS + "retrain", trains=True),
         Protocol("kar", "KAR", _CELLS + "retrain", trains=True, keeps=True, allowed_orders=("morf",)),
         Protocol(
-            "road", "ROAD", _CELLS + "test_base", trains=False, imputes=True, removal=("noise", "tolerance"),
-            orders=("morf", "lerf"), cost=0.05,
+            "road", "ROAD", _CURVES + "road", trains=False, imputes=True, removal=_IMPUTED, orders=("morf", "lerf"), cost=0.05,
+            unit="curve", score="mean accuracy over the rates", score_better="lower",
         ),
         Protocol(
-            "road-retrain", "ROAD with retraining", _CELLS + "retrain", trains=True, imputes=True,
-            removal=("noise", "tolerance"), cost=1.3,
+            "road-retrain", "ROAD with retraining", _CELLS + "retrain", trains=True, imputes=True, removal=_IMPUTED, cost=1.3,
         ),
         Protocol(
-            "no-retrain", "No retraining, constant fill (comparison only)", _CELLS + "test_base", trains=False, cost=0.05,
-            note=_NO_RETRAIN,
+            "no-retrain", "No retraining, constant fill (comparison only)", _CURVES + "no_retrain", trains=False, cost=0.05,
+            note=_NO_RETRAIN, unit="curve", score="mean accuracy over the rates", score_better="lower",
+        ),
+        Protocol(
+            "deletion", "Deletion", _CURVES + "deletion", trains=False, cost=0.3, shown="scores", unit="curve", rates=_EARLY,
+            score="area under the probability of the class", score_better="lower",
+        ),
+        Protocol(
+            "insertion", "Insertion", _CURVES + "insertion", trains=False, keeps=True, removal=(), allowed_orders=("morf",),
+            cost=0.3, shown="scores", unit="curve", rates=_EARLY, score="area under the probability of the predicted class",
+        ),
+        Protocol(
+            "flip", "Pixel flipping", _CURVES + "flip", trains=False, removal=(), cost=0.3, shown="scores", unit="curve",
+            rates=_EARLY, score="area under the logit of the class", score_better="lower",
+        ),
+        Protocol(
+            "completeness", "Completeness", _CURVES + "completeness", trains=False, imputes=True, removal=_IMPUTED,
+            allowed_orders=("morf",), cost=0.5, shown="scores", unit="curve", rule="value", rates=_TENTHS, values=True,
+            score="accuracy lost above a threshold, mean over thresholds",
+        ),
+        Protocol(
+            "soundness", "Soundness", _CURVES + "soundness", trains=False, imputes=True, removal=_IMPUTED, orders=("lerf",),
+            allowed_orders=("lerf",), cost=2.0, shown="scores", unit="curve", rule="exact",
+            rates=tuple(k / 100 for k in range(2, 99)), values=True,
+            score="share of attribution on pixels that raised the accuracy, halfway between empty and whole images",
         ),
         Protocol("mask-only", "Masks alone", _CELLS + "train_on_masks", trains=True, removal=(), shown="leakage"),
     )

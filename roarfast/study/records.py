@@ -70,6 +70,7 @@ class Record:
         error: Traceback of a failed cell.
         null: Whose masks were removed: `"own"`, or those of a null model of the study.
         extra: Scores by name that only some protocols have.
+        cross_entropy: Mean over the test images, in nats; None in run folders from before it was stored.
     """
 
     key: str
@@ -91,6 +92,54 @@ class Record:
     error: str | None = None
     null: str = "own"
     extra: dict[str, float] = field(default_factory=dict)
+    cross_entropy: float | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The records of a protocol that differ in nothing but their drop rate, summed up.
+
+    Attributes:
+        key: Of its file of responses, `RunFolder.responses(key)`.
+        protocol: And the other fields of its cells.
+        rates: Ascending.
+        cells: Keys of its records, in the order of the rates.
+        score: What `Protocol.score` says; None where it is undefined.
+        details: Other numbers by name: accuracy and probability of whole and empty images, …
+    """
+
+    key: str
+    protocol: str
+    estimator: str
+    postprocess: str
+    order: str
+    trial: int
+    null: str
+    rates: tuple[float, ...]
+    cells: tuple[str, ...]
+    score: float | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def curves_of(records: list[Record], work: dict[str, dict[str, Any]]) -> list[Curve]:
+    """The curves that finished tasks left in the store; one whose cells another one has, too, is left out."""
+    by_key = {record.key: record for record in records}
+    found = []
+    for key, row in work.items():
+        info = row["info"]
+        if row["kind"] != "curve" or not all(cell in by_key for cell in info.get("cells", ())):
+            continue
+        cells = [by_key[cell] for cell in info["cells"]]
+        first = cells[0]
+        details = {name: value for name, value in info.items() if name not in ("cells", "score")}
+        found.append(
+            Curve(
+                key, first.protocol, first.estimator, first.postprocess, first.order, first.trial, first.null,
+                tuple(cell.drop for cell in cells), tuple(info["cells"]), info.get("score"), details,
+            )
+        )  # fmt: skip
+    sets = {curve.key: set(curve.cells) for curve in found}
+    return [c for c in found if not any(sets[c.key] < other for other in sets.values())]
 
 
 @dataclass(frozen=True)
@@ -98,11 +147,13 @@ class StudyResults:
     """All records of a study, in the order of its grid, and what is known about the run.
 
     `meta` has `config`, `versions`, `hardware`, `seeds`, `stage_seconds` (stage → seconds, shared work included),
-    `started` and `finished` (ISO 8601, UTC; `finished` is None while cells are open).
+    `started` and `finished` (ISO 8601, UTC; `finished` is None while cells are open). `curves` sum up protocols without
+    retraining; run folders from before they were stored have none.
     """
 
     records: list[Record]
     meta: dict[str, Any]
+    curves: list[Curve] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roarfast.study.records import NO_ESTIMATOR, STAGES, Record, StudyResults
+from roarfast.study.records import NO_ESTIMATOR, STAGES, Curve, Record, StudyResults, curves_of
 from roarfast.study.store import Store
 
-__all__ = ["NO_ESTIMATOR", "STAGES", "Record", "StudyResults", "load"]
+__all__ = ["NO_ESTIMATOR", "STAGES", "Curve", "Record", "StudyResults", "load"]
 
 
 def load(folder: str | Path) -> StudyResults:
@@ -17,4 +17,5 @@ def load(folder: str | Path) -> StudyResults:
         FileNotFoundError: If the folder has no `results.sqlite`.
     """
     with Store.open_readonly(folder) as store:
-        return StudyResults(store.records(), store.summary())
+        records = store.records()
+        return StudyResults(records, store.summary(), curves_of(records, store.work()))

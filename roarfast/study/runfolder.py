@@ -108,9 +108,14 @@ class RunFolder:
         """What is known about the codes of a task; written last, so they are complete where it is there."""
         return self.codes(key) / "info.json"
 
+    @property
+    def response_files(self) -> Path:
+        """Where the responses of all curves are."""
+        return self.path / "responses"
+
     def responses(self, key: str) -> Path:
         """What a model answered to every test image at every rate of a curve."""
-        return self.path / "responses" / f"{key}.npz"
+        return self.response_files / f"{key}.npz"
 
     def log(self, worker: int) -> Path:
         """What a worker prints; its folder is made if it is not there."""

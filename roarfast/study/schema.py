@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -194,7 +195,7 @@ class GridConfig(_Section):
     protocols: list[ProtocolName] = Field(min_length=1)
     estimators: list[Estimator] = Field(min_length=1)
     postprocess: list[Postprocess] = Field(["plain"], min_length=1)
-    drops: list[Drop] = Field(min_length=1)
+    drops: list[Drop] = []
     orders: list[Order] | None = Field(None, min_length=1)
     trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
     null: list[Null] = Field(["own"], min_length=1)
@@ -212,9 +213,24 @@ class GridConfig(_Section):
         if not any(self.orders_of(protocol) for protocol in self.protocols):
             names = " and ".join(self.protocols)
             raise ValueError(f"{names} cannot run in the orders {self.orders}, so this block has no cells")
+        for name in self.protocols:
+            if not self.drops_of(name):
+                raise ValueError(f"drops is missing: {name} has no rates of its own")
+        if self.estimators == ["block"] and all(find(name).values for name in self.protocols):
+            raise ValueError(f"{' and '.join(self.protocols)} need the values of maps, and block has none")
         if "plain" not in self.postprocess and all(e in BASELINES for e in self.estimators):
             raise ValueError("rand and block take no post-processing, so this block has no cells: add 'plain'")
         return self
+
+    def drops_of(self, protocol: str) -> list[float]:
+        """The rates a protocol runs at: those of `drops`, or its own."""
+        return sorted(self.drops) or list(find(protocol).rates)
+
+    def has(self, protocol: str, estimator: str, postprocess: str) -> bool:
+        """Whether a combination makes sense: baselines are not post-processed, and `block` has no values."""
+        return not (estimator in BASELINES and postprocess != "plain") and not (
+            estimator == "block" and find(protocol).values
+        )
 
     def orders_of(self, protocol: str) -> list[str]:
         """The orders a protocol runs in: those of `orders` that it allows, or its own."""
@@ -321,11 +337,12 @@ class StudyConfig(_Section):
 
     @model_validator(mode="after")
     def _one_byte_per_rate(self) -> StudyConfig:
-        rates: dict[str, set[float]] = {}
+        rates: dict[tuple[str, str], set[float]] = {}
         for block in self.grid:
-            for estimator in block.estimators:
-                rates.setdefault(estimator, set()).update(block.drops)
-        for estimator, drops in rates.items():
+            for estimator, name in itertools.product(block.estimators, block.protocols):
+                rule = find(name).rule or self.removal.rule
+                rates.setdefault((estimator, rule), set()).update(block.drops_of(name))
+        for (estimator, _), drops in rates.items():
             if len(drops) > MAX_RATES:
                 raise ValueError(
                     f"{estimator!r} has {len(drops)} drop rates, and at most {MAX_RATES} fit the byte that a pixel has"

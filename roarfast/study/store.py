@@ -18,10 +18,20 @@ from roarfast.study.records import STAGES, Cell, Record, record_from_row
 from roarfast.study.runfolder import RunFolder
 
 _STATUSES = ("done", "failed", "pending", "running")
-_SCORES = ("accuracy", "true_class_probability", "removed_fraction", "removed_fraction_train", "tv_map", "tv_mask")
+_FIRST_SCORES = (
+    "accuracy",
+    "true_class_probability",
+    "removed_fraction",
+    "removed_fraction_train",
+    "tv_map",
+    "tv_mask",
+)
+_LATER_SCORES = ("cross_entropy",)
+"""Absent from the digests of rows that have none, which are those of before they were there."""
+_SCORES = (*_FIRST_SCORES, *_LATER_SCORES)
 
 _CELL_COLUMNS = (
-    "key", "protocol", "estimator", "postprocess", "order", "drop", "trial", "null", *_SCORES, "extra", "seconds", "error",
+    "key", "protocol", "estimator", "postprocess", "order", "drop", "trial", "null", *_FIRST_SCORES, "extra", "seconds", "error",
 )  # fmt: skip
 _WORK_COLUMNS = ("key", "kind", "label", "info", "seconds")
 """What the digest of a row is made of."""
@@ -292,7 +302,7 @@ class Store:
         """Gives a finished cell the digest of its row; inside a transaction."""
         row = self._connection.execute("SELECT * FROM cells WHERE key = ?", (key,)).fetchone()
         if row is not None:
-            values = (digest({name: row[name] for name in _CELL_COLUMNS}), key)
+            values = (_row_digest(dict(row), _CELL_COLUMNS), key)
             self._connection.execute("UPDATE cells SET digest = ? WHERE key = ?", values)
 
     @contextlib.contextmanager
@@ -327,6 +337,11 @@ def _facts(text: str) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
+def _row_digest(row: dict[str, Any], columns: tuple[str, ...]) -> str:
+    later = {name: row[name] for name in _LATER_SCORES if row.get(name) is not None}
+    return digest({name: row[name] for name in columns} | later)
+
+
 def _is_damaged(row: dict[str, Any], columns: tuple[str, ...]) -> bool:
     """Whether a row is not what was written; one without a digest (unfinished, or of version 3) cannot be told."""
     if "status" in row and row["status"] not in _STATUSES:
@@ -334,7 +349,7 @@ def _is_damaged(row: dict[str, Any], columns: tuple[str, ...]) -> bool:
     if row["digest"] is None or row.get("status", "done") != "done":
         return False
     try:
-        return bool(digest({name: row[name] for name in columns}) != row["digest"])
+        return bool(_row_digest(row, columns) != row["digest"])
     except (TypeError, ValueError):  # bytes that are no text, or NaN
         return True
 

@@ -171,6 +171,7 @@ class CodesTask(Task):
     Attributes:
         drops: Ascending.
         orders: Split → orders that some cell needs.
+        rule: Which pixels count as the top; as in `roarfast.rank_codes`.
         map: Key of the maps; None for a random baseline.
         base: Key of the base model that was explained; None for a random baseline.
     """
@@ -180,6 +181,7 @@ class CodesTask(Task):
     trial: int
     drops: tuple[float, ...]
     orders: Splits
+    rule: str
     map: str | None
     base: str | None
     kind: Literal["codes"] = "codes"
@@ -201,14 +203,12 @@ class CellsTask(Task):
 
     Attributes:
         cells: Key → cell, in ascending order of the rates.
-        codes: Key of the codes.
-        drops: The rates of the codes.
+        codes: Which pixels go.
         base: Key of the base model.
     """
 
     cells: dict[str, Cell]
-    codes: str
-    drops: tuple[float, ...]
+    codes: CodesTask
     base: str
     kind: Literal["cell", "curve"] = "cell"
 
@@ -229,7 +229,7 @@ class CellsTask(Task):
 
     def scores(self, outcome: Outcome, known: Mapping[str, Info]) -> dict[str, Scores]:
         """See `Task`."""
-        facts = known[self.codes]
+        facts = known[self.codes.key]
         return {key: mask_facts(cell, facts) | outcome.scores[key] for key, cell in self.cells.items()}
 
 

@@ -18,7 +18,16 @@ from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
-from roarfast.train import CheckpointError, build_model, evaluate, load_checkpoint, load_weights, train
+from roarfast.train import (
+    CheckpointError,
+    Evaluation,
+    TrainResult,
+    build_model,
+    evaluate,
+    load_checkpoint,
+    load_weights,
+    train,
+)
 from roarfast.train.loop import Removal
 from roarfast.train.progress import Silent
 from roarfast.train.runtime import resolve_precision
@@ -87,7 +96,7 @@ class Trainer:
             data: What to train and test on; default the whole images.
 
         Returns:
-            The model and its `accuracy` and `true_class_probability`.
+            The model and its `accuracy`, `true_class_probability` and `cross_entropy`.
         """
         data = data or self.whole
         self._check_checkpoint(name)
@@ -104,7 +113,7 @@ class Trainer:
             progress=_Lines(self.recipe.epochs, on_update),
         )
         add_seconds({_STAGES[stage]: value for stage, value in result.timing.items() if stage in _STAGES})
-        scores = {"accuracy": result.accuracy, "true_class_probability": result.true_class_probability}
+        scores = scores_of(result)
         return result.model, scores
 
     def score(self, model: nn.Module, data: DeviceDataset, removal: Removal | None) -> dict[str, float]:
@@ -114,9 +123,11 @@ class Trainer:
         if removal is not None:
             removed = {"rate_index": removal.rate_index, "keep": removal.keep, "fill": removal.fill}
         precision = resolve_precision(self.recipe, self.device)
-        transform = Transform(mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, **removed)
+        transform = Transform(
+            mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, out_layout=self.recipe.layout, **removed
+        )  # fmt: skip
         result = evaluate(model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision)
-        return {"accuracy": result.accuracy, "true_class_probability": result.true_class_probability}
+        return scores_of(result)
 
     def save(self, model: nn.Module, path: Path) -> None:
         """Writes the weights of a model, atomically."""
@@ -149,6 +160,15 @@ class Trainer:
     def forget(self, name: str) -> None:
         """Deletes a checkpoint."""
         self.folder.checkpoint(name).unlink(missing_ok=True)
+
+
+def scores_of(found: TrainResult | Evaluation) -> dict[str, float]:
+    """The scores of a model on the test images; cross entropy in nats."""
+    return {
+        "accuracy": found.accuracy,
+        "true_class_probability": found.true_class_probability,
+        "cross_entropy": found.loss,
+    }
 
 
 class _Lines(Silent):

@@ -19,6 +19,7 @@ from roarfast._sealed import Damaged
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
 from roarfast.explain.store import AttributionStore
+from roarfast.metrics.inputs import Inputs, read_inputs
 from roarfast.metrics.nulls import null_maps
 from roarfast.study.images import shared_data
 from roarfast.study.keys import Seeds
@@ -65,6 +66,8 @@ class Work:
         self.train, self.test = shared_data(folder, config.data)
         self.trainer = Trainer(config, self.train, self.test, self.device, self.folder)
         self._base: tuple[str, nn.Module] | None = None
+        self.tested: tuple[nn.Module, nn.Module] | None = None  # the base model, and as `curves` tests it
+        self._inputs: Inputs | None = None
         self._checked: set[tuple[str, int, int]] = set()  # files whose checksums fitted: path, inode, time of change
         self.fills: dict[str, npt.NDArray[np.uint8]] = {}  # see fill_split
 
@@ -126,30 +129,42 @@ class Work:
         else:
             seed = self.seeds.baseline(baseline, codes.trial, split)
         outside = {entry.name: entry.function() for entry in self.config.postprocessings}
-        return Selection(codes.drops, self.config.removal.rule, order, codes.postprocess, seed, baseline, outside)
+        return Selection(codes.drops, codes.rule, order, codes.postprocess, seed, baseline, outside)
 
     def codes(self, task: CellsTask, cell: Cell, split: str) -> tuple[npt.NDArray[np.uint8], int]:
-        """Codes `[N, H, W]` and the index of the drop rate of a cell in them.
+        """Codes `[N, H, W]` and the index of the drop rate of a cell in them; of `block`, those of this rate alone.
 
         Raises:
             ArtefactDamaged: The file is missing or damaged.
         """
-        path = self.folder.codes(task.codes) / f"{split}-{cell.order}.npy"
+        key = task.codes.key
+        path = self.folder.codes(key) / f"{split}-{cell.order}.npy"
         try:
             mark = _mark(path)
-            if mark not in self._checked and file_checksum(path) != self._code_checksums(task.codes).get(path.name):
+            if mark not in self._checked and file_checksum(path) != self._code_checksums(key).get(path.name):
                 raise ValueError(f"{path} is damaged: its checksum does not fit")
             codes = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            self.folder.delete_codes(task.codes)
-            raise ArtefactDamaged(_about(error, path), Damage("codes", task.codes)) from None
+            self.folder.delete_codes(key)
+            raise ArtefactDamaged(_about(error, path), Damage("codes", key)) from None
         self._checked.add(mark)
-        j = task.drops.index(cell.drop)
+        j = task.codes.drops.index(cell.drop)
         codes, j = (codes, j) if codes.ndim == 3 else (codes[j], 0)
-        if cell.null in ("own", "model"):  # of another model: its codes are files of their own
-            return codes, j
-        seed = self.seeds.null(cell.trial, split)
-        return null_maps(codes, cell.null, seed=seed, labels=self.split(split).labels), j
+        return self.moved(codes, cell, split), j
+
+    def moved(self, rows: Any, cell: Cell, split: str) -> Any:
+        """Codes or maps `[N, H, W]` as the null of a cell moves them; those of another model are files of their own."""
+        if cell.null in ("own", "model"):
+            return rows
+        return null_maps(rows, cell.null, seed=self.seeds.null(cell.trial, split), labels=self.split(split).labels)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The test images for `roarfast.metrics.respond`, normalised as those of training are."""
+        if self._inputs is None:
+            images, train = np.ascontiguousarray(self.test.images), self.train
+            self._inputs = read_inputs(images, layout="NHWC", mean=train.mean, std=train.std)
+        return self._inputs
 
     def _code_checksums(self, key: str) -> dict[str, Any]:
         info = read_json(self.folder.codes_info(key))

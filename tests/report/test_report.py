@@ -318,7 +318,7 @@ def test_command_writes_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from roarfast.commands import app
 
     results = synthetic.study(estimators=FEW[:2], trials=1, baselines=())
-    monkeypatch.setattr("roarfast.study.results.load", lambda folder: results)
+    monkeypatch.setattr("roarfast.report.cli.load", lambda folder: results)
     result = typer_testing.CliRunner().invoke(app, ["report", str(tmp_path), "--out", str(tmp_path / "here")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "here" / "index.html").exists() and "Report: " in result.output

@@ -117,7 +117,7 @@ def test_shared_work_is_planned_once() -> None:
     assert counts["base"] == 2
     assert counts["maps"] == 4  # {clean: grad^2} and {noisy: sg-sq}, per trial
     assert counts["codes"] == (2 * 2 + 2) * 2  # (estimators x k + baselines) x trials, for all drops and protocols
-    assert counts["roar"] + counts["road"] + counts["base"] == len(GRID)
+    assert counts["roar"] + 2 * counts["road"] + counts["base"] == len(GRID)  # both rates of a road curve are one task
     for task in plan.tasks.values():
         assert all(needed in plan.tasks for needed in task.needs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,28 +11,18 @@ from helpers.study_identity import IDENTITY
 
 pytest.importorskip("torch")
 
-from roarfast.study import protocol
 from roarfast.study.config import parse_config
 from roarfast.study.grid import grid_cells
 from roarfast.study.plan import build_plan
-from roarfast.study.protocol import Protocol
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import CellsTask, Damage, MapsTask, Outcome, decode, decode_outcome, encode, encode_outcome
 
 CONFIG = parse_config(TINY)
 
 
-@pytest.fixture
-def curves(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(protocol.PROTOCOLS, "road", Protocol("road", "ROAD", "x:y", trains=False, unit="curve"))
-    protocol.find.cache_clear()
-    yield
-    protocol.find.cache_clear()
-
-
 def test_every_task_survives_the_way_to_a_worker() -> None:
     tasks = build_plan(CONFIG, IDENTITY, grid_cells(CONFIG)).tasks
-    assert {task.kind for task in tasks.values()} == {"base", "maps", "codes", "cell", "examples"}
+    assert {task.kind for task in tasks.values()} == {"base", "maps", "codes", "cell", "curve", "examples"}
     for task in tasks.values():
         assert decode(json.loads(json.dumps(encode(task)))) == task
 
@@ -45,7 +34,7 @@ def test_outcomes_survive_the_way_back() -> None:
     assert decode_outcome(encode_outcome(damaged)) == damaged
 
 
-def test_the_rates_of_a_curve_are_one_task(curves: None) -> None:
+def test_the_rates_of_a_curve_are_one_task() -> None:
     grid = grid_cells(CONFIG)
     plan = build_plan(CONFIG, IDENTITY, grid)
     tasks = [t for t in plan.tasks.values() if isinstance(t, CellsTask) and t.cell.protocol == "road"]
