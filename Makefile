@@ -5,9 +5,6 @@ BIN := $(VENV)/bin
 # Developers without a GPU test the CUDA kernels on the host; compiling them with nvcc is `make kernels`.
 ROARFAST_CUDA ?= $(if $(shell command -v nvidia-smi),auto,off)
 export ROARFAST_CUDA
-# The SIMD levels this processor can run: others could only be compiled. A plain `pip install .` builds all.
-ROARFAST_SIMD_LEVELS ?= $(if $(shell grep -m1 avx512vl /proc/cpuinfo 2>/dev/null),,$(if $(filter x86_64,$(shell uname -m)),v3))
-export ROARFAST_SIMD_LEVELS
 export ROARFAST_SIMT := ON
 # The tests run in this many processes; a file's tests stay together. PYTEST_ARGS="-n 0 -s -k name" for one process.
 TEST_PROCESSES ?= auto

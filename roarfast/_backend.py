@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-SIMD_LEVELS = ("v4", "v3", "base")  # best first; off x86-64 only "base" is built
+SIMD_LEVELS = ("v3", "base")  # best first; off x86-64 only "base" is built
 
 _explicit_threads: int | None = None
 _host_backend = "cpu"  # what runs arrays in host memory; tests switch it to "simt" or "ptx"
@@ -43,7 +43,7 @@ def runnable_simd_levels() -> list[str]:
 
 @cache
 def cpu() -> ModuleType:
-    """The CPU kernels at the best SIMD level this processor runs, or at `ROARFAST_SIMD=base|v3|v4`."""
+    """The CPU kernels at the best SIMD level this processor runs, or at `ROARFAST_SIMD=base|v3`."""
     base = _load("_cpu_base")
     if base is None:
         raise BackendError(

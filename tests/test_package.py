@@ -42,7 +42,7 @@ def test_every_filter_works_without_torch() -> None:
 
 def test_unknown_simd_level_is_an_error() -> None:
     result = python("import roarfast as rf; rf._backend.cpu()", ROARFAST_SIMD="avx9")
-    assert "ROARFAST_SIMD must be one of v4, v3, base, got 'avx9'" in result.stderr
+    assert "ROARFAST_SIMD must be one of v3, base, got 'avx9'" in result.stderr
 
 
 def test_threads_follow_the_explicit_setting_then_the_environment_then_torch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@
 #include "common/gather_batch_check.h"
 #include "cpu/rgb_rows.h"
 #include "cpu/support/parallel.h"
+#include "cpu/support/simd.h"
 
 namespace {
 
@@ -66,11 +67,20 @@ void normalise(const uint8_t* __restrict pixel, int64_t count, float scale, floa
 void normalise_fill(const uint8_t* __restrict pixel, const uint8_t* __restrict codes,
                     int rate_index, int keep, float fill, int64_t count, float scale, float bias,
                     float* __restrict value) {
-  for_lanes(count, [=](int64_t i) {
-    const float kept = static_cast<float>(pixel[i]) * scale + bias;
-    const int removed = (static_cast<int>(codes[i]) <= rate_index) ^ keep;
-    value[i] = removed ? fill : kept;
-  });
+  constexpr int64_t kStep = 8;
+  typedef float Floats __attribute__((vector_size(4 * kStep)));
+  const auto run = [=](int64_t i) __attribute__((always_inline)) {
+    const Floats kept = __builtin_convertvector(rf::load_bytes(pixel + i), Floats) * scale + bias;
+    const rf::Ints stays = (rf::load_bytes(codes + i) > rate_index) ^ -keep;
+    rf::store_as(value + i, stays ? kept : Floats{} + fill);
+  };
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) run(i);
+  if (i < count && count >= kStep) return run(count - kStep);
+  for (; i < count; ++i) {
+    const bool removed = (static_cast<int>(codes[i]) <= rate_index) ^ (keep != 0);
+    value[i] = removed ? fill : static_cast<float>(pixel[i]) * scale + bias;
+  }
 }
 
 template <typename T>

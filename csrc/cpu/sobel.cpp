@@ -20,6 +20,35 @@ void load_with_border(const T* row, int64_t w, int64_t x0, int64_t count, rf_bor
   dst[count + 1] = right < 0 ? cval : rf::load(row[right]);
 }
 
+// For for_vectors: dst = after - before, and dst = before + 2 middle + after.
+template <typename C>
+struct Difference {
+  const C *before, *after;
+  C* dst;
+
+  template <typename V, int K>
+  __attribute__((always_inline)) void run(int64_t x) const {
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    for (int64_t i = x; i < x + K * kStep; i += kStep) {
+      rf::store_as(dst + i, rf::load_as<V>(after + i) - rf::load_as<V>(before + i));
+    }
+  }
+};
+template <typename C>
+struct Smoothed {
+  const C *before, *middle, *after;
+  C* dst;
+
+  template <typename V, int K>
+  __attribute__((always_inline)) void run(int64_t x) const {
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    for (int64_t i = x; i < x + K * kStep; i += kStep) {
+      const V ends = rf::load_as<V>(before + i) + rf::load_as<V>(after + i);
+      rf::store_as(dst + i, ends + C(2) * rf::load_as<V>(middle + i));
+    }
+  }
+};
+
 template <typename T>
 class Strip {
   using C = rf::compute_t<T>;
@@ -66,11 +95,11 @@ class Strip {
     C* loaded = axis_ == 0 ? dst : derivative_;
     load_with_border(image_ + source * w_, w_, x0_, count_, modes_.x, cval_, loaded);
     if (axis_ == 0) return;
-    for (int64_t i = 0; i < count_; ++i) dst[i] = loaded[i + 2] - loaded[i];
+    rf::for_vectors<C>(count_, Difference<C>{loaded, loaded + 2, dst});
   }
 
   void derive_rows(const C* above, const C* below) {
-    for (int64_t i = 0; i < count_ + 2; ++i) derivative_[i] = below[i] - above[i];
+    rf::for_vectors<C>(count_ + 2, Difference<C>{above, below, derivative_});
     if (modes_.x != RF_CONSTANT) return;
     if (x0_ == 0) derivative_[0] = cval_;
     if (x0_ + count_ == w_) derivative_[count_ + 1] = cval_;
@@ -78,9 +107,9 @@ class Strip {
 
   void smooth(const C* before, const C* middle, const C* after, T* dst) {
     if constexpr (std::is_same_v<T, C>) {
-      for (int64_t i = 0; i < count_; ++i) dst[i] = (before[i] + after[i]) + C(2) * middle[i];
+      rf::for_vectors<C>(count_, Smoothed<C>{before, middle, after, dst});
     } else {
-      for (int64_t i = 0; i < count_; ++i) result_[i] = (before[i] + after[i]) + C(2) * middle[i];
+      rf::for_vectors<C>(count_, Smoothed<C>{before, middle, after, result_});
       rf::store_row(result_, dst, count_);
     }
   }

@@ -31,7 +31,7 @@ struct Narrow {  // as many values of C
 
 template <typename V>
 __attribute__((always_inline)) inline Doubles to_doubles(V v) {
-#if defined(__AVX__) && !defined(__AVX512F__)  // GCC converts half a vector at a time
+#if defined(__AVX__)  // GCC converts half a vector at a time
   if constexpr (std::is_same_v<V, Narrow<float>::type>) return _mm256_cvtps_pd(v);
 #endif
   return __builtin_convertvector(v, Doubles);

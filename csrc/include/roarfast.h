@@ -61,7 +61,7 @@ typedef void* rf_stream;  // cudaStream_t, or null for the default stream
 // ==== the library itself
 
 const char* rf_last_error(void);    // why the last call on this thread did not return RF_OK
-const char* rf_backend_name(void);  // "cpu-base", "cpu-v3", "cpu-v4", "cuda", "simt"
+const char* rf_backend_name(void);  // "cpu-base", "cpu-v3", "cuda", "simt"
 const char* rf_build_info(void);    // compiler, flags, CUDA architectures: one "key=value" per line
 
 void rf_set_num_threads(int threads);  // for calls from this thread; CUDA backends ignore it

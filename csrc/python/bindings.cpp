@@ -1,5 +1,5 @@
-// Python bindings of a backend library: one object file for the modules _cpu_base, _cpu_v3, _cpu_v4
-// and _cuda; _simt and _ptx_80 … compile it with what the tests need.
+// Python bindings of a backend library: one object file for the modules _cpu_base, _cpu_v3 and
+// _cuda; _simt and _ptx_80 … compile it with what the tests need.
 #include "python/cpu_features.h"
 #include "python/huge_pages.h"
 #include "python/module.h"

@@ -12,8 +12,6 @@
 
 namespace rf {
 
-typedef int32_t Ints __attribute__((vector_size(32)));
-
 // out[0..32): the numbers of four vectors, clipped to [0, 255].
 __attribute__((always_inline)) inline void pack_bytes(const Ints* v, uint8_t* out) {
 #ifdef __AVX2__
@@ -54,6 +52,18 @@ __attribute__((always_inline)) inline int count_true(Mask mask) {
   int count = 0;
   for (size_t lane = 0; lane < sizeof(mask) / sizeof(mask[0]); ++lane) count += mask[lane] != 0;
   return count;
+#endif
+}
+
+// Whether some lane of a mask of 32 bytes is true.
+template <typename Mask>
+__attribute__((always_inline)) inline bool any_true(Mask mask) {
+#ifdef __AVX2__
+  return _mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)) != 0;
+#else
+  typedef uint64_t Words __attribute__((vector_size(32)));
+  const Words words = reinterpret_cast<Words>(mask);
+  return (words[0] | words[1] | words[2] | words[3]) != 0;
 #endif
 }
 

@@ -1,11 +1,16 @@
 // The widest vector of the SIMD level a file is compiled for,
 // by GCC/Clang vector extensions, and loops over rows in whole vectors.
-// No intrinsics: the same source serves SSE2, AVX2, AVX-512 and NEON.
+// The same source serves SSE2, AVX2 and NEON; intrinsics stand only where the
+// compilers miss an instruction, and never without a portable form beside them.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 // Vectors passed by value would warn below AVX; all
 // functions here are inlined, so no ABI is involved.
@@ -13,9 +18,7 @@
 
 namespace rf {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
+#if defined(__AVX2__)
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
@@ -51,6 +54,17 @@ __attribute__((always_inline)) inline void store_as(C* p, V v) {
   memcpy(p, &v, sizeof(V));
 }
 
+// Eight bytes as integers.
+typedef int32_t Ints __attribute__((vector_size(32)));
+__attribute__((always_inline)) inline Ints load_bytes(const uint8_t* p) {
+#ifdef __AVX2__  // GCC takes the portable form apart, byte by byte
+  return reinterpret_cast<Ints>(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  return Ints{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
+#endif
+}
+
 // v, which the compiler must not load again where it is used a second time: GCC likes to fold loads
 // into arithmetic, and those that cross a cache line cost more than a move.
 template <typename V>
@@ -59,6 +73,19 @@ __attribute__((always_inline)) inline V in_register(V v) {
   __asm__("" : "+x"(v));
 #endif
   return v;
+}
+
+// An integer that the compiler must not compute again from what it was made of.
+__attribute__((always_inline)) inline uint64_t computed(uint64_t v) {
+  __asm__("" : "+r"(v));
+  return v;
+}
+
+// An array that the compiler must write before its elements are read: it likes to take vectors
+// apart, which costs more than a store that is forwarded to the loads.
+template <typename Array>
+__attribute__((always_inline)) inline void in_memory(Array& array) {
+  __asm__("" : "+m"(array));
 }
 
 // a > b ? a : b compiles to the max instruction, and gives b where a is NaN.
