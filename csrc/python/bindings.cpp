@@ -1,5 +1,6 @@
 // Python bindings of a backend library: one object file for the modules _cpu_base, _cpu_v3 and
 // _cuda; _simt and _ptx_80 … compile it with what the tests need.
+#include "cpu/peer_random.h"
 #include "python/cpu_features.h"
 #include "python/huge_pages.h"
 #include "python/module.h"
@@ -26,6 +27,17 @@ void bind(py::module_& m) {
   m.def("advise_huge_pages", &rf::advise_huge_pages);
   m.def("backend_name", &rf_backend_name);
   m.def("build_info", &rf_build_info);
+  if (rf_numpy_normals != nullptr) {  // roarfast.compat, in the CPU modules only
+    RF_DEF(numpy_normals);
+    RF_DEF(torch_normals);
+    RF_DEF(removed_pixels_float32);
+    RF_DEF(removed_pixels_float64);
+    RF_DEF(mark_pixels);
+    RF_DEF(add_in_order_float32);
+    RF_DEF(add_in_order_float64);
+    RF_DEF(add_at_float32);
+    RF_DEF(add_at_float64);
+  }
   RF_DEF(set_num_threads);
   RF_DEF(get_num_threads);
 

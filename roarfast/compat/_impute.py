@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast import _backend
+from roarfast.compat import _random
 from roarfast.compat._options import Options
 from roarfast.compat._status import Outside, require
 from roarfast.ops.impute_linear import ROAD_WEIGHTS, impute_linear
@@ -58,35 +60,31 @@ def solve(x: Any, removed: Any, options: Options, weights: Any = None, noise: fl
     dtype = str(x.dtype).removeprefix("torch.")
     if dtype in ("float16", "bfloat16"):
         x = x.astype(np.float32) if isinstance(x, np.ndarray) else x.float()
-    # NumPy's way into the kernel is shorter than torch's dispatcher, which counts for small images.
-    host = not isinstance(x, np.ndarray) and x.device.type == "cpu"
-    if host:
-        x, removed = x.numpy(), removed.numpy()
     try:
-        result = impute_linear(
+        return impute_linear(
             x, removed, noise, options.seed, ids, options.tol_for(dtype), weights=weights, empty_value=0.0
         )
-        return _as_tensor(result) if host else result
     except ValueError as error:
         if "finite at known pixels" in str(error):
             raise Outside("NaN or infinity in a known pixel") from None
         raise
 
 
-def _as_tensor(a: npt.NDArray[Any]) -> torch.Tensor:
-    import torch
-
-    return torch.from_numpy(a)
-
-
 def removed_of(mask: torch.Tensor) -> torch.Tensor:
     """Where a mask of the peers, 0 = removed, is 0; they leave values in (0, 0.5] neither known nor removed."""
     import torch
 
-    removed = mask == 0
+    between = "a mask with values between 0 and 1"
+    if mask.device.type == "cpu" and mask.dtype in (torch.float32, torch.float64):
+        kept = mask.detach().contiguous().numpy()
+        removed = np.empty(kept.shape, np.bool_)
+        read = getattr(_backend.cpu(), f"removed_pixels_{kept.dtype}")
+        require(read(kept, removed, kept.size) >= 0, between)
+        return torch.from_numpy(removed)
+    gone = mask == 0
     if mask.dtype not in (torch.bool, torch.uint8):
-        require(bool((removed | (mask > 0.5)).all()), "a mask with values between 0 and 1")
-    return removed
+        require(bool((gone | (mask > 0.5)).all()), between)
+    return gone
 
 
 def check_image(image: Any, mask: Any) -> None:
@@ -101,24 +99,38 @@ def check_image(image: Any, mask: Any) -> None:
     require(image.dtype in known, f"an image of dtype {image.dtype}")
 
 
-def add_torch_noise(solved: torch.Tensor, removed: torch.Tensor, noise: float, dtype: Any = None) -> torch.Tensor:
-    """Adds noise as road_evaluation and grad-cam draw it: torch.randn(C, n), pixels in raster order, on the CPU.
+def add_torch_noise(solved: Any, removed: Any, noise: float, dtype: Any = None) -> None:
+    """Adds noise as road_evaluation and grad-cam draw it: torch.randn(C, n) per image, pixels in raster order, on the CPU.
 
     Args:
-        solved: `[C, H, W]`, changed in place.
-        removed: bool `[H, W]`.
+        solved: `[B, C, H, W]`, float32 or float64, changed in place: NumPy, or torch on another device.
+        removed: bool `[B, H, W]`, likewise.
         noise: Its standard deviation.
         dtype: In which it is drawn; default torch's. Other dtypes take other random numbers.
     """
     import torch
 
-    count = int(torch.count_nonzero(removed)) if removed.is_cuda else int(np.count_nonzero(removed.numpy()))
+    channels, host = solved.shape[1], isinstance(solved, np.ndarray)
+    counts = [int(np.count_nonzero(g)) for g in removed] if host else removed.flatten(1).sum(1).tolist()
     # Drawn even for noise 0, as theirs is: the generator must be left in the same state.
-    values = torch.randn(solved.shape[0], count, dtype=dtype).to(solved)
-    if noise == 0 or count == 0:
-        return solved
-    spread = torch.zeros_like(solved).masked_scatter_(removed.expand_as(solved), values)
-    return solved.add_(spread, alpha=noise)
+    sizes = [channels * n for n in counts]
+    drawn = _random.torch_normals(sizes, dtype)
+    if drawn is None:
+        parts = [torch.randn(n, dtype=dtype) for n in sizes]
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+        drawn = (whole if whole.dtype == torch.float64 else whole.float()).numpy()
+    if noise == 0 or not any(sizes):
+        return
+    if host and drawn.dtype == np.float32:
+        add = getattr(_backend.cpu(), f"add_in_order_{solved.dtype}")
+        add(solved, removed, drawn, noise, len(solved), channels, removed[0].size)
+    elif host:
+        solved[np.broadcast_to(removed[:, None], solved.shape)] += noise * drawn
+    else:
+        spread = torch.zeros_like(solved).masked_scatter_(
+            removed[:, None].expand_as(solved), torch.from_numpy(drawn).to(solved)
+        )
+        solved.add_(spread, alpha=noise)
 
 
 def impute_torch(
@@ -146,13 +158,17 @@ def impute_torch(
     """
     import torch
 
+    # NumPy's way into the kernel is shorter than torch's dispatcher, which counts for small images.
+    host = images.device.type == "cpu"
+    x: Any = images.numpy() if host and images.dtype != torch.bfloat16 else images.float() if host else images
+    x, gone = (np.asarray(x), np.ascontiguousarray(removed.numpy())) if host else (x, removed)
     if options.noise == "philox":
-        ids = sample_ids(len(images)) if ids is None else ids
-        result = solve(images, removed, options, weights, float(noise), np.asarray(ids, np.int64))
+        ids = sample_ids(len(x)) if ids is None else ids
+        result = solve(x, gone, options, weights, float(noise), np.asarray(ids, np.int64))
     else:
-        result = solve(images, removed, options, weights)
-        for image, gone in zip(result, removed):
-            add_torch_noise(image, gone, noise, noise_dtype)
+        result = solve(x, gone, options, weights)
+        add_torch_noise(result, gone, float(noise), noise_dtype)
+    result = torch.from_numpy(result) if host else result
     if images.dtype == torch.uint8:
         result = result.round_().clamp_(0, 255)
-    return result.to(images.dtype)  # type: ignore[no-any-return]
+    return result if result.dtype == images.dtype else result.to(images.dtype)  # type: ignore[no-any-return]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.compat import _impute, _slots, _status
+from roarfast import _backend
+from roarfast.compat import _impute, _random, _slots, _status
 from roarfast.compat._options import Options
 
 Array = npt.NDArray[Any]
@@ -97,21 +98,26 @@ def _pixel_order(x_batch: Any, a_batch: Any, options: Options) -> Array:
     return np.argsort(-a_batch.reshape(len(a_batch), -1), axis=1)
 
 
-def add_noise(solved: Array, indices: Array, noise: float) -> Array:
-    """Adds noise as Quantus draws it: randn(C, k) from NumPy's global generator, column j for `indices[j]`.
+def add_noise(solved: Array, indices: Array, noise: float, repeat: bool = False) -> Array:
+    """Adds noise as Quantus draws it: randn(C, k) per image from NumPy's global generator, column j for `indices[j]`.
 
     Args:
-        solved: `[C, H, W]`, contiguous, changed in place.
-        indices: Flat pixel numbers; of equal ones the last counts.
+        solved: `[B, C, H, W]`, contiguous, float32 or float64, changed in place.
+        indices: Flat pixel numbers `[B, k]`; of equal ones the last counts.
         noise: Standard deviation.
+        repeat: Whether pixel numbers may repeat.
     """
-    values = np.random.randn(len(solved), len(indices))  # noqa: NPY002 - the generator that Quantus draws from
-    if noise and len(indices):
-        spread = np.zeros((len(solved), solved[0].size), solved.dtype)
-        for row, drawn in zip(spread, values):
-            row[indices] = drawn
-        spread *= solved.dtype.type(noise)
-        solved += spread.reshape(solved.shape)
+    images, channels = solved.shape[:2]
+    pixels, k = solved[0, 0].size, indices.shape[1]
+    values = _random.numpy_normals(images * channels, k).reshape(images, channels, k)
+    if not noise or not k:
+        return solved
+    add = getattr(_backend.cpu(), f"add_at_{solved.dtype}")
+    for image, where, drawn in zip(solved, np.ascontiguousarray(indices, np.int64), values):
+        if repeat:
+            where, first = np.unique(where[::-1], return_index=True)
+            drawn = np.ascontiguousarray(drawn[:, k - 1 - first])
+        add(image, where, drawn, noise, channels, pixels, len(where))
     return solved
 
 
@@ -123,9 +129,7 @@ def _impute_batch(x_batch: Array, indices: Array, noise: float, options: Options
     if options.noise == "philox":
         ids = np.asarray(_impute.sample_ids(b), np.int64)
         return _impute.solve(x_batch, removed, options, None, noise, ids).astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
-    solved = _impute.solve(x_batch, removed, options)
-    for image, pixels in zip(solved, indices):
-        add_noise(image, pixels, noise)
+    solved = add_noise(_impute.solve(x_batch, removed, options), indices, noise)
     return solved.astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
 
 

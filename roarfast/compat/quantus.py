@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast import _backend
 from roarfast.compat import _impute, _quantus_road, _slots, _status
 from roarfast.compat._options import Options
 from roarfast.compat._peers import Peer
@@ -54,12 +55,12 @@ def noisy_linear_imputation(arr: Array, indices: Any, noise: float = 0.01, **kwa
 def impute(arr: Any, indices: Any, noise: float, options: Options) -> Array:
     """One image; `Outside` where Quantus must be asked."""
     check_image(arr, options)
-    removed = removed_pixels(indices, arr.shape)
+    removed, count = removed_pixels(indices, arr.shape)
     if options.noise == "philox":
         ids = np.asarray(_impute.sample_ids(1), np.int64)
         return as_dtype(_impute.solve(arr[None], removed[None], options, None, float(noise), ids)[0], arr.dtype)
     solved = _impute.solve(arr, removed, options)
-    return as_dtype(add_noise(solved, indices, noise), arr.dtype)
+    return as_dtype(add_noise(solved[None], indices[None], noise, count < len(indices))[0], arr.dtype)
 
 
 def check_image(arr: Any, options: Options) -> None:
@@ -72,15 +73,15 @@ def check_image(arr: Any, options: Options) -> None:
         _status.require(arr.dtype in (np.float16, np.float32, np.float64), f"an image of dtype {arr.dtype}")
 
 
-def removed_pixels(indices: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Bool `[H, W]`, True at the flat pixel numbers."""
+def removed_pixels(indices: Any, shape: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], int]:
+    """Bool `[H, W]`, True at the flat pixel numbers, and how many are."""
     _status.require(isinstance(indices, np.ndarray) and indices.ndim == 1, "indices that are no 1-D array")
     _status.require(indices.dtype.kind in "iu", f"indices of dtype {indices.dtype}")
-    removed = np.zeros(shape[-2] * shape[-1], np.bool_)
-    if indices.size:
-        _status.require(int(indices.min()) >= 0 and int(indices.max()) < removed.size, "indices out of range")
-        removed[indices] = True
-    return removed.reshape(shape[-2:])
+    removed = np.zeros(shape[-2:], np.bool_)
+    listed = np.ascontiguousarray(indices, np.int64)
+    count = _backend.cpu().mark_pixels(listed, listed.size, removed, removed.size)
+    _status.require(count >= 0, "indices out of range")
+    return removed, count
 
 
 def as_dtype(image: Array, dtype: np.dtype[Any]) -> Array:

@@ -196,11 +196,16 @@ void write_row(const Job& job, System s, int64_t y, const Real* values,
   const int64_t step = job.pixel_stride(),
                 start = job.offset(s.image, s.channel) + y * job.w * step;
   const float* z = nullptr;
-  uint8_t any = 0;
-  for (int64_t x = 0; x < job.w; ++x) any |= mask[x];
-  if (any && job.noise != 0) {
-    z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w, job.w,
-                   kDomainImputeNoise, job.normal_noise, buffers.noise);
+  if (job.noise != 0) {
+    // From the first removed pixel to the last: smooth masks leave much of a row alone.
+    int64_t first = 0, end = job.w;
+    while (first < end && mask[first] == 0) ++first;
+    while (end > first && mask[end - 1] == 0) --end;
+    if (first < end) {
+      z = philox_row(job.seed, job.sample(s.image), (s.channel * job.h + y) * job.w + first,
+                     end - first, kDomainImputeNoise, job.normal_noise, buffers.noise + first) -
+          first;
+    }
   }
   const void* filled = values;
   if (std::is_same_v<Real, double> && !job.rows.merges_double) {
