@@ -90,13 +90,13 @@ def score_maps(model, data, maps, groups, options):
 def base_model(seed, training, test, arguments):
     """The base model of a seed, trained or read, and its test accuracy."""
     path = arguments.models / f"planted-{seed}.pt"
-    recipe = get_recipe("quick", model="convnet", epochs=arguments.epochs)
+    recipe = get_recipe("quick", model=arguments.model, epochs=arguments.epochs)
     if not path.exists():
-        result = train("convnet", training, test, recipe, seed=seed, progress="none")
+        result = train(arguments.model, training, test, recipe, seed=seed, progress="none")
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.save({"model": result.model.state_dict(), "accuracy": result.accuracy}, path)
     state = torch.load(path, weights_only=True)
-    model = build_model("convnet", training.num_classes, 3, seed=seed)
+    model = build_model(arguments.model, training.num_classes, 3, seed=seed)
     model.load_state_dict(state["model"])
     return model.eval(), float(state["accuracy"])
 
@@ -155,7 +155,7 @@ def write_page(arguments, found, test):
     lines += ["", (arguments.out / "reading.md").read_text().strip()] if (arguments.out / "reading.md").exists() else []
     lines += [
         "", "## How", "",
-        f"`shapes`, {len(test)} test images, `convnet` ({arguments.epochs} epochs on {arguments.train_images} images; test accuracy "
+        f"`shapes`, {len(test)} test images, `{arguments.model}` ({arguments.epochs} epochs on {arguments.train_images} images; test accuracy "
         f"{min(accuracy):.3f} to {max(accuracy):.3f}, {seeds} seeds of models and of the maps' noise). {len(names)} planted maps: twelve × "
         f"{', '.join(arguments.postprocess)}. Drop rates {', '.join(map(str, DROPS))}. Spearman's rank correlation of each score with "
         "the overlap of the removed pixels with the object at the same rates; 95 % t-interval over seeds. Made by "
@@ -188,9 +188,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--train-images", type=int, default=6_000)
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--postprocess", nargs="+", default=["plain", "gaussian(1)"])
+    parser.add_argument("--train-images", type=int, default=10_000)
+    parser.add_argument(
+        "--model", default="small", help="'small' (three convolutions, in this file) or a model by name"
+    )
+    parser.add_argument("--epochs", type=int, default=7)
+    parser.add_argument("--postprocess", nargs="+", default=["plain", "gaussian(1)", "max(3)"])
     parser.add_argument("--models", type=Path, default=Path("runs/planted-truth"), help="where base models are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results/planted-truth"))
     parser.add_argument("--threads", type=int, default=1, help="beside other work one is best")

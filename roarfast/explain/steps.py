@@ -164,6 +164,16 @@ def _jitter(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
     return np.clip(a + (low + (high - low) * u), 0, 1).astype(a.dtype)
 
 
+def _outlier(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
+    """One random pixel of each map becomes a multiple of its largest absolute value."""
+    pixels = a.shape[-2] * a.shape[-1]
+    u = rf.pixel_random(a.shape, seed=(seed * 0x9E3779B97F4A7C15 + 0x6F75746C69) % 2**63, index=ids)
+    flat, place = a.reshape(*a.shape[:-2], pixels).copy(), u.reshape(*a.shape[:-2], pixels).argmax(-1)[..., None]
+    value = a.dtype.type(numbers[0]) * np.abs(flat).max(-1, keepdims=True)
+    np.put_along_axis(flat, place, np.where(value > 0, value, 1).astype(a.dtype), -1)
+    return flat.reshape(a.shape)
+
+
 _SIZES = "the size of a maximum filter is an integer >= 1"
 _UNIT_PAIR = _count(2, 2, lambda v: 0 <= v[0] <= v[1] <= 1, "it takes two rising fractions in [0, 1]")
 
@@ -181,6 +191,7 @@ KINDS: dict[str, StepKind] = {
         StepKind("jitter", '"jitter(" low "," high ")"', "a + a random number per pixel, clipped to [0, 1] (002, Random)", _count(2, 2, lambda v: v[0] <= v[1], "low is at most high"), _jitter, random=True),
         StepKind("lower", '"lower(" from "," to ")"', "values at these ranks, ascending, become 0 (002, Partial)", _UNIT_PAIR, _lower),
         StepKind("raise", '"raise(" to "," q ")"', "values at the lowest ranks become the q-quantile (002, Partial)", _count(2, 2, lambda v: min(v) >= 0 and max(v) <= 1, "both are in [0, 1]"), _raise),
+        StepKind("outlier", '"outlier(" factor ")"', "one random pixel becomes a multiple of the maximum; outlier is outlier(10)", _count(1, 1, lambda v: v[0] > 0, "the factor is > 0"), _outlier, (10.0,), random=True),
         StepKind("rect", '"rect(" side ")"', "a square of ones at the centre of mass (002, Rect)", _count(1, 1, _whole, "the side is an integer >= 1"), _rect),
         StepKind("rows", '"rows(" n ")"', "the mean over each of n bands (002, Pooling)", _count(1, 1, _whole, "the number of bands is an integer >= 1"), _rows),
     )

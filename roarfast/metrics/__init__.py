@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roarfast.metrics.auditing import Audit, audit
     from roarfast.metrics.baselines import baseline_map, spearman
     from roarfast.metrics.damage import equal_damages, parts
     from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage, excess
@@ -19,23 +20,26 @@ if TYPE_CHECKING:
     from roarfast.metrics.inputs import Inputs, read_inputs
     from roarfast.metrics.nulls import NULLS, Null, null_maps
     from roarfast.metrics.perturbation import Perturbation
+    from roarfast.metrics.pgd import Enhanced, enhance
     from roarfast.metrics.problem import Problem
     from roarfast.metrics.record import Line, Outcome, Score, get_score, register, score_names
     from roarfast.metrics.resampling import Estimate, Resampled, bootstrap, holm
     from roarfast.metrics.responses import Responses, ResponsesCorrupt
     from roarfast.metrics.results import Comparison, Curve, Result, compare
-    from roarfast.metrics.sanity import Randomization, parameter_randomization
+    from roarfast.metrics.sanity import Randomization, parameter_randomization, untrained
     from roarfast.metrics.scores.reference_flipping import dice, expected_dice, reference_map
     from roarfast.metrics.scores.soundness import Convention, Soundness, soundness_along, soundness_of
     from roarfast.metrics.table import Scores
 
 _HOMES = {
+    "auditing": ("Audit", "audit"),
     "baselines": ("baseline_map", "spearman"),
     "damage": ("equal_damages", "parts"),
     "damage_curve": ("EqualDamage", "common_low", "equal_damage", "excess"),
     "damage_parts": ("Parts",),
     "distances": ("hausdorff", "introduce", "remove", "separation"),
     "engine": ("make_codes", "respond"),
+    "pgd": ("Enhanced", "enhance"),
     "evaluation": ("evaluate",),
     "inputs": ("Inputs", "read_inputs"),
     "nulls": ("NULLS", "Null", "null_maps"),
@@ -45,7 +49,7 @@ _HOMES = {
     "resampling": ("Estimate", "Resampled", "bootstrap", "holm"),
     "responses": ("Responses", "ResponsesCorrupt"),
     "results": ("Comparison", "Curve", "Result", "compare"),
-    "sanity": ("Randomization", "parameter_randomization"),
+    "sanity": ("Randomization", "parameter_randomization", "untrained"),
     "scores.reference_flipping": ("dice", "expected_dice", "reference_map"),
     "scores.soundness": ("Convention", "Soundness", "soundness_along", "soundness_of"),
     "table": ("Scores",),
@@ -53,9 +57,11 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Audit",
     "Comparison",
     "Convention",
     "Curve",
+    "Enhanced",
     "EqualDamage",
     "Estimate",
     "Inputs",
@@ -74,11 +80,13 @@ __all__ = [
     "Score",
     "Scores",
     "Soundness",
+    "audit",
     "baseline_map",
     "bootstrap",
     "common_low",
     "compare",
     "dice",
+    "enhance",
     "equal_damage",
     "equal_damages",
     "evaluate",
@@ -102,6 +110,7 @@ __all__ = [
     "soundness_along",
     "soundness_of",
     "spearman",
+    "untrained",
 ]
 
 

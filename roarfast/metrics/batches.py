@@ -26,7 +26,7 @@ class Perturber:
         ids: int64 `[N]`: what the noise is keyed by.
         device: Where the batches go.
         dtype: Of the batches: what the model computes in.
-        filled: uint8 `[N, H, W, C]`: what removed pixels of 8-bit images become, in place of the perturbation's fill.
+        filled: Like `inputs.pixels`: what removed pixels become, in place of the perturbation's fill.
     """
 
     def __init__(
@@ -36,16 +36,17 @@ class Perturber:
         fill = perturbation.fill
         if fill in IMAGE_FILLS and inputs.kind != "images":
             raise ValueError(
-                f"fill={fill!r} needs images: {inputs.kind} have no neighbours to take values from; "
+                f"fill={fill!r} needs images: {inputs.kind} have no neighbours to take values from, nor grey levels; "
                 "use 'dataset_mean', 'zero', 'noise' or a number"
             )
         if isinstance(fill, tuple) and len(fill) not in (1, inputs.channels):
             raise ValueError(f"fill must be one number or one per channel ({inputs.channels}), got {len(fill)}")
         if isinstance(fill, tuple) and inputs.kind == "images" and not all(0 <= v <= 255 for v in fill):
             raise ValueError(f"fill must be in 0..255 for images, got {fill}")
-        if filled is not None and (filled.dtype != torch.uint8 or filled.shape != inputs.pixels.shape):
+        if filled is not None and (filled.dtype != inputs.pixels.dtype or filled.shape != inputs.pixels.shape):
             raise ValueError(
-                f"filled must be uint8 {tuple(inputs.pixels.shape)} like 8-bit images, got {filled.dtype} {tuple(filled.shape)}"
+                f"filled must be {inputs.pixels.dtype} {tuple(inputs.pixels.shape)} like the images, "
+                f"got {filled.dtype} {tuple(filled.shape)}"
             )
         self.inputs, self.codes, self.how, self.filled = inputs, codes, perturbation, filled
         self.seed, self.ids, self.device, self.dtype = seed, ids, device, dtype
@@ -68,7 +69,10 @@ class Perturber:
         if self.how.keep:  # removed is where codes > rate
             rate = torch.where(rate == WHOLE, EMPTY, torch.where(rate == EMPTY, WHOLE, rate))
         if self.filled is not None:
-            return self._gather(pixels, local, codes, rate, imputed=self.filled[first:last].to(self.device))
+            filled = self.filled[first:last].to(self.device)
+            if self.inputs.whole_numbers:
+                return self._gather(pixels, local, codes, rate, imputed=filled)
+            return self._normalise(torch.where(self._mask(codes, local, rate)[:, None], filled[local], pixels[local]))
         make = self._whole_numbers if self.inputs.whole_numbers else self._floats
         return make(pixels, codes, ids, local, rate)
 

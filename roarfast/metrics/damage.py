@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ import torch
 
 from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
 from roarfast.metrics.damage_parts import Parts, split, summarise
-from roarfast.metrics.engine import integers, make_codes, respond
-from roarfast.metrics.inputs import Inputs, read_inputs
+from roarfast.metrics.engine import make_codes, respond
+from roarfast.metrics.inputs import Inputs, integers, read_inputs
 from roarfast.metrics.nulls import Null, null_maps
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.resampling import Floats
 from roarfast.metrics.responses import Responses
+from roarfast.metrics.sanity import untrained
 
 RESPONSES = ("accuracy", "probability", "bits")
 _INPUT_OPTIONS = ("layout", "mean", "std", "normalized")
@@ -27,11 +28,14 @@ def parts(
     images: Any,
     maps: Any,
     *,
-    other_maps: Any,
+    other_maps: Any = None,
+    other_models: Any = None,
+    explain: Callable[[Any], Any] | None = None,
     labels: Any,
     drops: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
     null: str | Null = "swap",
     draws: int = 1,
+    swap_others: bool = False,
     of: str = "accuracy",
     average: str = "mean",
     perturbation: Perturbation | None = None,
@@ -52,10 +56,15 @@ def parts(
         maps: Maps `[N, H, W]` of this model, or several by the estimator's name.
         other_maps: Maps of the same images by other models (other seeds, other architectures, random weights: the
             choice is part of the question): like `maps`, or a list of such for several models.
+        other_models: In place of `other_maps`: models whose maps `explain` makes; `"untrained"` is this model with its
+            layers initialised anew (what does the map know of the training at all?); one, or a list of them.
+        explain: `explain(model)` returns maps of these images like `maps`, for `other_models`.
         labels: True classes `[N]`.
         drops: Ascending drop rates.
         null: What keeps the shape and loses the image: a name in `roarfast.metrics.nulls.NULLS`.
         draws: Draws of the null that are averaged.
+        swap_others: Also evaluate the other models' masks on swapped images. Masks of an untrained net may have another
+            shape; `model_excess` compares what each knows beyond its own shape.
         of: `"accuracy"`, `"probability"` of the label, or `"bits"`: log2 of that probability.
         average: `"mean"` over the rates, or `"area"` under the curve with both ends.
         perturbation: Default ROAD's: most relevant first, linear imputation.
@@ -81,6 +90,13 @@ def parts(
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
     named = _by_name("maps", maps)
+    if (other_maps is None) == (other_models is None):
+        raise ValueError("give either other_maps or other_models")
+    if other_models is not None:
+        if explain is None:
+            raise ValueError("explain must be given with other_models: explain(model) returns maps like `maps`")
+        listed = list(other_models) if isinstance(other_models, (list, tuple)) else [other_models]
+        other_maps = [explain(other_model(model, one, seed + i)) for i, one in enumerate(listed)]
     others = _others(other_maps, named)
     how = perturbation or Perturbation()
     inputs = images if isinstance(images, Inputs) else read_inputs(
@@ -101,20 +117,34 @@ def parts(
         own = answers(codes)
         whole, empty = _ends(own, of)
         moved = [answers(null_maps(codes, null, seed=seed + d, index=ids, labels=truth)) for d in range(draws)]
-        foreign = []
+        foreign, foreign_moved = [], []
         for b in others[name]:
             other = make_codes(inputs, b, drops, how, seed, ids)
-            foreign.append(own if torch.equal(other, codes) else answers(other))
+            same = torch.equal(other, codes)
+            foreign.append(own if same else answers(other))
+            if swap_others:
+                foreign_moved += moved if same else [answers(null_maps(other, null, seed=seed + d, index=ids, labels=truth)) for d in range(draws)]  # fmt: skip
         arms = {
             "own": _values(own, of),
             "shape_null": _mean([_values(r, of) for r in moved]),
             "image_null": _mean([_values(r, of) for r in foreign]),
         }
+        if swap_others:
+            arms["other_shape_null"] = _mean([_values(r, of) for r in foreign_moved])
         splits[name] = split(whole, **arms, rates=drops, empty=empty, average=average)
         curves[name] = {"base": np.full(len(drops), whole.mean()), **{arm: v.mean(1) for arm, v in arms.items()}}
     return summarise(
         splits, rates=drops, of=of, average=average, resamples=resamples, level=level, seed=seed, curves=curves
     )
+
+
+def other_model(model: Any, other: Any, seed: int = 0) -> Any:
+    """A model that explains instead of `model`: one that is given, or `"untrained"`: a copy with fresh weights."""
+    if not isinstance(other, str):
+        return other
+    if other != "untrained":
+        raise ValueError(f"other_models must be models or 'untrained', got {other!r}")
+    return untrained(model, seed)
 
 
 def equal_damages(

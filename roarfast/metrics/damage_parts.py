@@ -27,7 +27,9 @@ from roarfast.metrics.resampling import Estimate, above_zero, bootstrap, holm, t
 Floats = npt.NDArray[np.float64]
 
 PARTS = ("shape", "image", "model")
+EXCESS = "model_excess"
 AVERAGES = ("mean", "area")
+_ARMS = ("shape_null", "image_null", "own")
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,14 @@ class Split:
         shape_null: With the masks of other images.
         image_null: With the masks that other models made for the same image.
         own: With its own masks.
+        other_shape_null: With the other models' masks, of other images; None: not measured.
     """
 
     base: Floats
     shape_null: Floats
     image_null: Floats
     own: Floats
+    other_shape_null: Floats | None = None
 
     def part(self, name: str) -> Floats:
         """`[T, N]` of `"shape"`, `"image"`, `"model"` or `"damage"`; the parts add up to the damage."""
@@ -54,6 +58,8 @@ class Split:
             "model": (self.image_null, self.own),
             "damage": (self.base, self.own),
         }
+        if name == EXCESS and self.other_shape_null is not None:
+            return (self.shape_null - self.own) - (self.other_shape_null - self.image_null)
         if name not in between:
             raise ValueError(f"name must be one of {', '.join(between)}, got {name!r}")
         before, after = between[name]
@@ -75,6 +81,8 @@ class EstimatorParts:
         p: One-sided p of "the model part is above 0" over images; 1 where it is 0 to the bit.
         p_holm: The same after Holm's correction over the estimators of the table.
         over_trials: Parts as t-intervals over trials, by name; without bounds where there is one trial only.
+        model_excess: What own masks know beyond their own shape, minus what other models' masks know beyond theirs; None
+            unless `swap_others` was asked for.
     """
 
     name: str
@@ -87,6 +95,7 @@ class EstimatorParts:
     p: float
     p_holm: float
     over_trials: Mapping[str, Estimate]
+    model_excess: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +183,7 @@ def split(
     rates: Sequence[float] | None = None,
     empty: npt.ArrayLike | None = None,
     average: str = "mean",
+    other_shape_null: npt.ArrayLike | None = None,
 ) -> Split:
     """Responses at all rates to per-image values.
 
@@ -185,6 +195,7 @@ def split(
         rates: Drop rates `[R]`, for `average="area"`.
         empty: With everything removed, like `base`, for `average="area"`.
         average: `"mean"` over the rates, or `"area"` under the curve from rate 0 to 1, both ends included.
+        other_shape_null: With the other models' masks of other images, if that was measured.
 
     Example:
         >>> s = split([1, 1], [[0, 0]], [[1, 1]], [[1, 0]])
@@ -193,7 +204,9 @@ def split(
     """
     whole = np.atleast_2d(np.asarray(base, np.float64))
     arms = {}
-    for name, given in (("own", own), ("shape_null", shape_null), ("image_null", image_null)):
+    for name, given in zip(
+        (*_ARMS, "other_shape_null"), (shape_null, image_null, own, *([] if other_shape_null is None else [other_shape_null]))
+    ):  # fmt: skip
         values = np.asarray(given, np.float64)
         values = values[None] if values.ndim == 2 else values
         if values.ndim != 3 or values.shape[0] != whole.shape[0] or values.shape[2] != whole.shape[1]:
@@ -208,7 +221,7 @@ def split(
     if average not in AVERAGES:
         raise ValueError(f"average must be one of {', '.join(AVERAGES)}, got {average!r}")
     if average == "mean":
-        return Split(whole, *(arms[name].mean(1) for name in ("shape_null", "image_null", "own")))
+        return Split(whole, *(values.mean(1) for values in arms.values()))
     if rates is None or empty is None:
         raise ValueError("average='area' needs rates and empty: the ends belong to the area")
     end = np.broadcast_to(np.atleast_2d(np.asarray(empty, np.float64)), whole.shape)
@@ -220,7 +233,7 @@ def split(
         y = np.concatenate([whole[:, None], values, end[:, None]], 1)
         return np.asarray((np.diff(t)[:, None] * (y[:, 1:] + y[:, :-1]) / 2).sum(1))
 
-    return Split(whole, *(area(arms[name]) for name in ("shape_null", "image_null", "own")))
+    return Split(whole, *(area(values) for values in arms.values()))
 
 
 def summarise(
@@ -240,7 +253,8 @@ def summarise(
     ((trials, images),) = shapes
     if images < 2:
         raise ValueError(f"parts need at least two images, got {images}")
-    names = ("damage", *PARTS)
+    excess = all(s.other_shape_null is not None for s in splits.values())
+    names = ("damage", *PARTS, *([EXCESS] if excess else []))
     values = np.concatenate([[s.part(part).mean(0) for part in names] for s in splits.values()])
     drawn = bootstrap(weighted_mean(values), images, resamples, seed)
     p = {name: above_zero(s.part("model").mean(0)) for name, s in splits.items()}
@@ -248,7 +262,7 @@ def summarise(
     rows = {}
     for i, (name, s) in enumerate(splits.items()):
         estimates = {part: drawn[len(names) * i + j].estimate(level) for j, part in enumerate(names)}
-        by_trial = {part: trial_interval(s.part(part).mean(1), level) for part in names}
+        by_trial = {part: trial_interval(s.part(part).mean(1), level) for part in ("damage", *PARTS)}
         rows[name] = EstimatorParts(
             name, float(s.base.mean()), float(s.own.mean()), **estimates, p=p[name], p_holm=adjusted[name], over_trials=by_trial,
         )  # fmt: skip
@@ -265,7 +279,8 @@ def join(parts: Sequence[Parts], *, resamples: int = 1000, level: float = 0.95, 
         if same != (first.rates, first.of, first.average, first.images, tuple(first.rows)):
             raise ValueError("parts must be of the same estimators, images, rates, response and average to be joined")
     splits = {
-        name: Split(*(np.concatenate([getattr(p.splits[name], arm) for p in parts]) for arm in ("base", "shape_null", "image_null", "own")))
+        name: Split(*(np.concatenate([getattr(p.splits[name], arm) for p in parts]) for arm in ("base", *_ARMS, "other_shape_null")
+                      if all(getattr(p.splits[name], arm) is not None for p in parts)))
         for name in first.rows
     }  # fmt: skip
     curves = {

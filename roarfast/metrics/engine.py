@@ -14,9 +14,10 @@ from torch import Tensor
 import roarfast as rf
 from roarfast._progress import progress as show_progress
 from roarfast.metrics.batches import EMPTY, WHOLE, Perturber
-from roarfast.metrics.inputs import Inputs, PerChannel, read_inputs
+from roarfast.metrics.inputs import Inputs, PerChannel, integers, read_inputs
 from roarfast.metrics.model import Logits, Model, choose_device, evaluating, home
 from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.pgd import adversarial_pixels
 from roarfast.metrics.response_file import ANSWER, AnswerFile, identify
 from roarfast.metrics.responses import Responses, Row
 
@@ -59,7 +60,8 @@ def respond(
         drops: Ascending drop rates in [0, 1], at most 254.
         labels: The true classes, int `[N]`.
         codes: Rank codes, uint8 like maps, made for `drops` by `roarfast.rank_codes`, in place of `maps`.
-        filled: uint8 like 8-bit images `[N, H, W, C]`: removed pixels are taken from these, whatever the perturbation's fill.
+        filled: Like 8-bit images `[N, H, W, C]`, or float planes: removed pixels are taken from these, whatever the
+            perturbation's fill. `adversarial` makes them itself where they are not given.
         perturbation: Which pixels go and what takes their place; default ROAD's: the most relevant first, linear
             imputation.
         scored: The class that probability, logit and margin are of: `"label"`, `"predicted"` (for the whole sample), or
@@ -106,6 +108,8 @@ def respond(
     engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other)
     with evaluating(model):
         target = engine.targets(scored)
+        if how.fill == "adversarial" and other is None:
+            engine.perturber.filled = adversarial_pixels(model, inputs, target, place)
         rows = engine.pairs(len(rates))
         if file is None:
             answers = np.empty(rows, ANSWER)
@@ -152,16 +156,6 @@ def map_tensor(inputs: Inputs, a: Tensor, name: str = "maps") -> Tensor:
         shown = expected if inputs.kind == "images" else (expected[0], expected[2])
         raise ValueError(f"{name} must be {shown}, one value per pixel, got shape {tuple(a.shape)}")
     return a
-
-
-def integers(name: str, values: Any, n: int) -> Tensor:
-    """Integers int64 `[n]` on the host."""
-    tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values).copy())
-    if tensor.numel() and (tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex()):
-        raise TypeError(f"{name} must be integers, got {tensor.dtype}")
-    if tuple(tensor.shape) != (n,):
-        raise ValueError(f"{name} must be one integer per sample, [{n}], got shape {tuple(tensor.shape)}")
-    return tensor.to(torch.int64)
 
 
 def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from roarfast._progress import progress as show_progress
 from roarfast.metrics.baselines import baseline_map
-from roarfast.metrics.engine import integers
-from roarfast.metrics.inputs import PerChannel, read_inputs
+from roarfast.metrics.inputs import PerChannel, integers, read_inputs
 from roarfast.metrics.maps import read_maps, read_segments
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.problem import Problem

@@ -118,6 +118,16 @@ def read_inputs(
     return Inputs(pixels, means, stds, "images", means if mean is not None else center, spread)
 
 
+def integers(name: str, values: Any, n: int) -> Tensor:
+    """Integers int64 `[n]` on the host."""
+    tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values).copy())
+    if tensor.numel() and (tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex()):
+        raise TypeError(f"{name} must be integers, got {tensor.dtype}")
+    if tuple(tensor.shape) != (n,):
+        raise ValueError(f"{name} must be one integer per sample, [{n}], got shape {tuple(tensor.shape)}")
+    return tensor.to(torch.int64)
+
+
 def _tensor(name: str, a: Any) -> Tensor:
     if not isinstance(a, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {type(a).__name__}")

@@ -10,9 +10,9 @@ import numpy as np
 
 RULES = ("exact", "percentile", "strict", "value")
 ORDERS = ("morf", "lerf")
-FILLS = ("linear", "dataset_mean", "image_mean", "kept_mean", "zero", "blur", "noise")
+FILLS = ("linear", "dataset_mean", "image_mean", "kept_mean", "zero", "blur", "noise", "adversarial")
 PRECISIONS = ("uint8", "float16")
-IMAGE_FILLS = ("linear", "blur")  # fills that need neighbours
+IMAGE_FILLS = ("linear", "blur", "adversarial")  # fills that need neighbours, or units of grey levels
 
 Fill = str | float | tuple[float, ...]
 
@@ -26,8 +26,9 @@ class Perturbation:
         rule: `"exact"`, `"percentile"`, `"strict"` or `"value"`, as in `roarfast.removal_mask`.
         keep: Remove what would stay, and keep the rest: insertion.
         fill: `"linear"` (ROAD's imputation), `"dataset_mean"` (zero in normalised units), `"image_mean"`,
-            `"kept_mean"`, `"zero"` (black), `"blur"`, `"noise"` (Gaussian, mean and spread of the samples), or numbers:
-            one, or one per channel, in 0..255 for images.
+            `"kept_mean"`, `"zero"` (black), `"blur"`, `"noise"` (Gaussian, mean and spread of the samples),
+            `"adversarial"` (the image attacked by PGD within 8/255: its pixels are near the image's own, and hostile),
+            or numbers: one, or one per channel, in 0..255 for images.
         noise: Standard deviation of the noise that `linear` adds, in units of 0..1.
         blur: Standard deviation of `blur`, in pixels.
         tolerance: Of the solver behind `linear`.

@@ -14,8 +14,9 @@ import roarfast as rf
 from roarfast.metrics.engine import make_codes, respond
 from roarfast.metrics.inputs import Inputs
 from roarfast.metrics.maps import segment_means
-from roarfast.metrics.model import Model
+from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.pgd import adversarial_pixels
 from roarfast.metrics.responses import Responses
 
 
@@ -89,8 +90,20 @@ class Problem:
             scored = self._predicted
         return respond(
             self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how, scored=scored,
-            seed=self.seed if seed is None else seed, index=self.ids, **self.options,
+            seed=self.seed if seed is None else seed, index=self.ids, filled=self._attacked(how, scored),
+            **self.options,
         )  # fmt: skip
+
+    def _attacked(self, how: Perturbation, scored: Any) -> Tensor | None:
+        """The attacked images, for the fill that needs them; made once for all maps."""
+        if how.fill != "adversarial" or not isinstance(scored, (str, Tensor)):
+            return None
+        target = scored if isinstance(scored, Tensor) else self.labels
+        key = ("attacked", isinstance(scored, Tensor))
+        if key not in self.shared:
+            place = choose_device(self.model, self.inputs.pixels, True, self.options.get("device"))
+            self.shared[key] = adversarial_pixels(self.model, self.inputs, target, place)
+        return self.shared[key]  # type: ignore[no-any-return]
 
     def random_maps(self, draw: int) -> Tensor:
         """Maps of independent uniform numbers `[N, H, W]`, other ones for every draw; one per segment where there are."""

@@ -96,6 +96,25 @@ def parameter_randomization(
     return Randomization(tuple(reversed(layers)), found.value, low, high, per_image, order)
 
 
+def untrained(model: nn.Module, seed: int = 0) -> nn.Module:
+    """A copy of a model whose layers are initialised anew: it has learnt nothing.
+
+    Example:
+        >>> net = nn.Linear(2, 2)
+        >>> bool((untrained(net).weight != net.weight).all())
+        True
+    """
+    fresh = copy.deepcopy(model)
+    layers = [module for module in fresh.modules() if _can_reset(module)]
+    if not layers:
+        raise ValueError("model has no layer with reset_parameters: it cannot be made untrained")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for layer in layers:
+            layer.reset_parameters()  # type: ignore[operator]
+    return fresh
+
+
 def _can_reset(module: nn.Module) -> bool:
     own = any(True for _ in module.parameters(recurse=False))
     return own and callable(getattr(module, "reset_parameters", None))

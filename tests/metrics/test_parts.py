@@ -105,3 +105,35 @@ def test_bad_inputs(pictures, change, message):
     arguments = {"maps": {"a": maps[0]}, "other_maps": {"a": maps[1]}, "labels": labels, "progress": False, **change}
     with pytest.raises(ValueError, match=message):
         metrics.parts(net, images, **arguments)
+
+
+def test_untrained_and_given_models(pictures):
+    """Maps of other models are made by `explain`; a model's own maps have no model part, nor an excess of it."""
+    net, images, labels, _ = pictures
+    x = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+
+    def gradients(model):
+        at = x.clone().requires_grad_()
+        model(at).gather(1, torch.from_numpy(labels)[:, None]).sum().backward()
+        return {"grad": at.grad.abs().mean(1)}
+
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    options = {"labels": labels, "explain": gradients, "swap_others": True, "progress": False}
+    table = metrics.parts(net, images, gradients(net), other_models=["untrained", metrics.untrained(net, 5)], **options)
+    row = table["grad"]
+    by_hand = metrics.parts(
+        net, images, gradients(net), labels=labels, progress=False,
+        other_maps=[gradients(metrics.untrained(net, 0)), gradients(metrics.untrained(net, 5))],
+    )["grad"]  # fmt: skip
+    assert row.model.value == by_hand.model.value and by_hand.model_excess is None
+    assert row.model_excess is not None and np.isfinite(row.model_excess.low)
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+    own = metrics.parts(net, images, gradients(net), other_models=net, **options)["grad"]
+    assert own.model.value == own.model_excess.value == own.model_excess.high == 0
+    for message, change in (
+        ("give either other_maps or other_models", {"other_models": None}),
+        ("other_models must be models or 'untrained', got 'random'", {"other_models": "random"}),
+        ("explain must be given with other_models", {"other_models": net, "explain": None}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            metrics.parts(net, images, gradients(net), **{**options, **change})
