@@ -1,7 +1,7 @@
 """Ours beside the packages that `roarfast.compat` replaces parts of; run by `make bench-peers` in their environment.
 
 One thread each, turns taken, the minimum of CPU time over the repeats. Results are compared before anything is timed. Rows
-are merged into bench/latest.json under ops that begin with "compat". Never fails because of a time.
+are merged into bench/latest.json under ops that begin with "compat" or, whole scores (peers_scores.py), "scores". Never fails because of a time.
 """
 
 # ruff: noqa: E402 - threads are set before anything is loaded, and torchvision must be prepared
@@ -26,6 +26,7 @@ import torch
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
+import peers_scores
 from helpers import peer_cases as cases
 
 import roarfast as rf
@@ -155,6 +156,7 @@ def rows(quick: bool) -> Iterator[Row]:
         10,
     )
     yield from flipping(rng)
+    yield from (Row(*fields) for fields in peers_scores.rows(quick))
 
 
 def flipping(rng: np.random.Generator) -> Iterator[Row]:

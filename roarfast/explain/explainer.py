@@ -198,7 +198,7 @@ class Explainer:
         if not any("gc" in p.bases for p in self.plan.passes):
             return None
         if self._layer is None:
-            self._layer = find_layer(self.model, self.options.gc_layer, x[:1].clone())
+            self._layer = find_layer(self.model, self.options.gc_layer, x[:1].clone(), tokens=True)
         return self._layer
 
     def _check(self, x: Any, index: Any, labels: Any) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -14,6 +14,7 @@ HOMES = {
     "linear-approx": "roarfast.explain.linear_approx:linear_approx",
     "excitation": "roarfast.explain.excitation:excitation",
     "iba": "roarfast.explain.bottleneck:bottleneck",
+    "rollout": "roarfast.explain.rollout:rollout",
 }
 """Where each is: a function `f(model, x, target, *, layer) -> map`, as `External` takes, with the layer of Grad-CAM."""
 

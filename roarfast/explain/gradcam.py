@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,10 @@ _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d, nn.LazyConv2d)
 
 
 def cam(activation: Tensor, gradient: Tensor, size: tuple[int, int], relu: bool, combine: str) -> Tensor:
-    """Grad-CAM maps `[N, 1, H, W]` from a layer's activations and their gradients `[N, K, h, w]`."""
+    """Grad-CAM maps `[N, 1, H, W]` from a layer's activations and their gradients, `[N, K, h, w]` or tokens `[N, T, K]`."""
+    if activation.ndim == 3:
+        extra, h, w = token_grid(int(activation.shape[1]), *size)
+        activation, gradient = (t[:, extra:].mT.unflatten(2, (h, w)) for t in (activation, gradient))
     weighted = activation * gradient.mean((2, 3), keepdim=True)
     weighted = weighted.sum(1, keepdim=True) if combine == "sum" else weighted.abs().mean(1, keepdim=True)
     if relu:
@@ -22,8 +26,28 @@ def cam(activation: Tensor, gradient: Tensor, size: tuple[int, int], relu: bool,
     return F.interpolate(weighted, size, mode="bilinear", align_corners=False)
 
 
-def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str, nn.Module]:
-    """The module called `name`, or the last conv stage.
+def token_grid(tokens: int, height: int, width: int) -> tuple[int, int, int]:
+    """How tokens lie on an image `[height, width]`: leading tokens without a place, rows, columns.
+
+    Example:
+        >>> token_grid(197, 224, 224), token_grid(64, 32, 32), token_grid(33, 32, 64)
+        ((1, 14, 14), (0, 8, 8), (1, 4, 8))
+    """
+    for extra in (1, 0, 2, 4, 5, 8, 9):  # a class token; none; also a distillation token, or registers
+        rows = round(math.sqrt(max(tokens - extra, 0) * height / width))
+        if rows and (tokens - extra) % rows == 0:
+            columns = (tokens - extra) // rows
+            if height % rows == 0 and width % columns == 0 and height // rows == width // columns:
+                return extra, rows, columns
+    raise ValueError(f"{tokens} tokens do not lie on a grid of square patches of an image of {height}x{width}")
+
+
+def find_layer(
+    model: nn.Module, name: str | None, example: Tensor, *, tokens: bool = False
+) -> tuple[str, nn.Module]:  # fmt: skip
+    """The module called `name`, or the last conv stage; with `tokens`, of a transformer its last norm before attention.
+
+    After the last attention only the class token counts, so what comes behind it has no gradient elsewhere.
 
     A stage is an outermost module that contains a convolution and returns feature maps `[N, K, h, w]`: `layer1` to
     `layer4` of a ResNet, `features` of a VGG. The last is the one that finishes last in a forward pass with maps of
@@ -37,6 +61,8 @@ def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str
             raise ValueError(f"gc_layer must be a module of the model, got {name!r}. Its modules: {shown}")
         return name, modules[name]
     finished: list[tuple[bool, str]] = []
+    norms: list[str] = []
+    before_attention: list[str] = []
 
     def recorder(name: str) -> Any:
         def record(module: nn.Module, inputs: Any, output: Any) -> None:
@@ -45,7 +71,21 @@ def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str
 
         return record
 
-    hooks = [
+    def norm(name: str) -> Any:
+        def record(module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.ndim == 3:
+                norms.append(name)
+
+        return record
+
+    def attention(module: nn.Module, inputs: Any, output: Any) -> None:
+        before_attention.extend(norms[-1:])
+
+    hooks = []
+    if tokens:
+        hooks += [m.register_forward_hook(norm(n)) for n, m in modules.items() if isinstance(m, nn.LayerNorm)]
+        hooks += [m.register_forward_hook(attention) for m in modules.values() if "Attention" in type(m).__name__]
+    hooks += [
         module.register_forward_hook(recorder(name))
         for name, module in modules.items()
         if name and any(isinstance(m, _CONVOLUTIONS) for m in module.modules())
@@ -56,6 +96,8 @@ def find_layer(model: nn.Module, name: str | None, example: Tensor) -> tuple[str
     finally:
         for hook in hooks:
             hook.remove()
+    if before_attention:
+        return before_attention[-1], modules[before_attention[-1]]
     inside = {name for _, name in finished if any(name.startswith(f"{other}.") for _, other in finished)}
     stages = [(larger, name) for larger, name in finished if name not in inside]
     spatial = [name for larger, name in stages if larger] or [name for _, name in stages]
@@ -72,12 +114,12 @@ class Capture:
     def __init__(self) -> None:
         self._activation: Tensor | None = None
 
-    def take(self, layer: str) -> Tensor:
-        """The activation, which is then forgotten."""
+    def take(self, layer: str, *, tokens: bool = False) -> Tensor:
+        """The activation, which is then forgotten; `[N, K, h, w]`, or with `tokens` also `[N, T, K]`."""
         activation, self._activation = self._activation, None
         if activation is None:
             raise ValueError(f"Grad-CAM: layer {layer!r} did not run in the forward pass")
-        if activation.ndim != 4:
+        if activation.ndim != 4 and not (tokens and activation.ndim == 3):
             raise ValueError(
                 f"Grad-CAM needs a layer that returns [N, K, h, w]; {layer!r} returns {tuple(activation.shape)}"
             )

@@ -174,7 +174,7 @@ class Passes:
                 _check_target(target, logits.shape[1])
                 self._target_is_checked = True
             score = logits.gather(1, target.reshape(-1, 1)).sum()
-            activation = capture.take(name) if capture is not None else None
+            activation = capture.take(name, tokens=True) if capture is not None else None
             wanted = ([x] if wants_gradient else []) + ([] if activation is None else [activation])
             if not score.requires_grad:
                 raise ValueError("the model's output does not depend on its input through differentiable operations")
