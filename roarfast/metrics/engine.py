@@ -107,8 +107,11 @@ def respond(
     other = None if filled is None else torch.as_tensor(filled)
     engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other)
     with evaluating(model):
+        attack = how.fill == "adversarial" and other is None
+        if attack:
+            engine.perturber.filled = inputs.pixels  # to find the class of whole images
         target = engine.targets(scored)
-        if how.fill == "adversarial" and other is None:
+        if attack:
             engine.perturber.filled = adversarial_pixels(model, inputs, target, place)
         rows = engine.pairs(len(rates))
         if file is None:

@@ -107,6 +107,8 @@ def test_the_fill_adversarial() -> None:
     np.testing.assert_allclose(got.empty.logit, plain.whole.logit, atol=1e-5)
     between = np.clip(images / np.float32(255) + np.float32(4e-4), 0, 1)  # off the grey levels: stays floating point
     floats = metrics.respond(model, between, maps, (0.3, 0.7), normalized=False, **options)
+    predicted = metrics.respond(model, between, maps, (0.3,), normalized=False, scored="predicted", **options)
+    np.testing.assert_array_equal(predicted.scored, predicted.whole.prediction)
     np.testing.assert_allclose(got.logit, floats.logit, atol=0.1)
     scores = metrics.evaluate(
         model, images, {"a": maps, "b": 1 - maps}, labels=y, metrics=["deletion(fill=adversarial)", "insertion(fill=adversarial)"],
