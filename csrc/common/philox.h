@@ -33,23 +33,24 @@ struct Philox4 {
   uint32_t w[4];
 };
 
+constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53u, kPhiloxMultiplier1 = 0xCD9E8D57u;
+constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9u, kPhiloxWeyl1 = 0xBB67AE85u;
+
 RF_HD uint32_t philox_mulhi(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * b) >> 32);
 }
 
 RF_HD Philox4 philox_raw(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0,
                          uint32_t k1) {
-  constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   for (int round = 0; round < 10; ++round) {
-    const uint32_t hi0 = philox_mulhi(kMul0, c0), lo0 = kMul0 * c0;
-    const uint32_t hi1 = philox_mulhi(kMul1, c2), lo1 = kMul1 * c2;
+    const uint32_t hi0 = philox_mulhi(kPhiloxMultiplier0, c0), lo0 = kPhiloxMultiplier0 * c0;
+    const uint32_t hi1 = philox_mulhi(kPhiloxMultiplier1, c2), lo1 = kPhiloxMultiplier1 * c2;
     c0 = hi1 ^ c1 ^ k0;
     c1 = lo1;
     c2 = hi0 ^ c3 ^ k1;
     c3 = lo0;
-    k0 += kWeyl0;
-    k1 += kWeyl1;
+    k0 += kPhiloxWeyl0;
+    k1 += kPhiloxWeyl1;
   }
   return {{c0, c1, c2, c3}};
 }

@@ -11,10 +11,6 @@
 #include <limits>
 #include <type_traits>
 
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
-
 #include "common/dtype.h"
 #include "common/status.h"
 #include "cpu/support/pack_bytes.h"
@@ -26,9 +22,9 @@ namespace {
 constexpr int kCodes = 256, kGroup = 8, kLanes = 4;
 constexpr int64_t kChunk = 512;  // values converted at a time, if not stored as they are computed
 
-typedef double Doubles __attribute__((vector_size(8 * kLanes)));
-typedef int64_t Integers __attribute__((vector_size(8 * kLanes)));
-typedef uint64_t Pair __attribute__((vector_size(16)));  // high and low word
+using Doubles = rf::vector_t<double, 8 * kLanes>;
+using Integers = rf::vector_t<int64_t, 8 * kLanes>;
+using Pair = rf::vector_t<uint64_t, 16>;  // high and low word
 
 // Tables take turns: neighbours often have the same code, and an addition waits for the one before
 // to the same address. Sizes beyond a power of two keep equal entries of two tables from being a
@@ -62,8 +58,8 @@ constexpr bits_t<V> kMagnitude = std::numeric_limits<bits_t<V>>::max();  // all 
 
 template <typename V>
 __attribute__((noinline)) bits_t<V> largest_bits(const V* x, int64_t size, bits_t<V> so_far) {
-  using Vector = typename rf::Register<bits_t<V>>::type;
-  constexpr int kWidth = rf::Register<bits_t<V>>::kLanes;
+  using Vector = rf::vector_t<bits_t<V>>;
+  constexpr int kWidth = rf::Vector<bits_t<V>>::kLanes;
   Vector most[2] = {Vector{}, Vector{}};
   int64_t i = 0;
   for (; i + 2 * kWidth <= size; i += 2 * kWidth) {
@@ -88,11 +84,7 @@ __attribute__((always_inline)) inline Integers rounded(Doubles v) {
 
 template <typename V>
 __attribute__((always_inline)) inline Doubles load_doubles(const V* x) {
-#ifdef __AVX__  // GCC 12 converts the halves of a vector one after the other
-  if constexpr (sizeof(V) == 4) return reinterpret_cast<Doubles>(_mm256_cvtps_pd(_mm_loadu_ps(x)));
-#endif
-  typedef V Values __attribute__((vector_size(kLanes * sizeof(V))));
-  return __builtin_convertvector(rf::load_as<Values>(x), Doubles);
+  return rf::to_doubles(rf::load_as<rf::vector_t<V, kLanes * sizeof(V)>>(x));
 }
 
 // Calls body(values, codes as bytes of a word) with every kGroup values, the last ones padded with
@@ -159,8 +151,8 @@ template <bool kWide>
 __attribute__((noinline)) void add_units(const float* x, const uint8_t* codes, int64_t size,
                                          int64_t ahead, int32_t least, const rf::FixedPoint& point,
                                          UnitTables& units, PairTables& pairs) {
-  typedef uint32_t Words __attribute__((vector_size(4 * kGroup)));
-  typedef int32_t Ints __attribute__((vector_size(4 * kGroup)));
+  using Words = rf::vector_t<uint32_t, 4 * kGroup>;
+  using Ints = rf::vector_t<int32_t, 4 * kGroup>;
   // Magnitudes moved so that 0 is the largest number, and all others are in order below it.
   constexpr uint32_t kMove = 0x7fffffffu;
   const int32_t limit = static_cast<int32_t>(kMove + static_cast<uint32_t>(least));

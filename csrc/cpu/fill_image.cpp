@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cpu/support/simd.h"
+
 namespace rf {
 
 namespace {
@@ -100,15 +102,14 @@ class ImageFiller {
   void repeat(const uint8_t* mask, int64_t count, int64_t c) {
     int64_t i = 0;
     if (c == 3) {
-      typedef uint8_t Bytes __attribute__((vector_size(16)));
+      using Bytes = vector_t<uint8_t, 16>;
       for (; i + 16 <= count; i += 16) {
         Bytes m;
         std::memcpy(&m, mask + i, 16);
         const Bytes triples[3] = {
-            __builtin_shufflevector(m, m, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5),
-            __builtin_shufflevector(m, m, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10),
-            __builtin_shufflevector(m, m, 10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15,
-                                    15, 15)};
+            shuffle<0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5>(m, m),
+            shuffle<5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10>(m, m),
+            shuffle<10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15>(m, m)};
         std::memcpy(expanded_ + 3 * i, triples, 48);
       }
     }

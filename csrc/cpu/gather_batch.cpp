@@ -68,7 +68,7 @@ void normalise_fill(const uint8_t* __restrict pixel, const uint8_t* __restrict c
                     int rate_index, int keep, float fill, int64_t count, float scale, float bias,
                     float* __restrict value) {
   constexpr int64_t kStep = 8;
-  typedef float Floats __attribute__((vector_size(4 * kStep)));
+  using Floats = rf::vector_t<float, 4 * kStep>;
   const auto run = [=](int64_t i) __attribute__((always_inline)) {
     const Floats kept = __builtin_convertvector(rf::load_bytes(pixel + i), Floats) * scale + bias;
     const rf::Ints stays = (rf::load_bytes(codes + i) > rate_index) ^ -keep;

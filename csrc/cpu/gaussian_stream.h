@@ -94,8 +94,8 @@ class GaussianStream {
     template <int kBy, int... lane>
     __attribute__((always_inline)) static V within_halves(V x, V y,
                                                           std::integer_sequence<int, lane...>) {
-      return __builtin_shufflevector(
-          x, y, (lane % kHalf + kBy < kHalf ? lane + kBy : kLanes + lane + kBy - kHalf)...);
+      return shuffle<(lane % kHalf + kBy < kHalf ? lane + kBy : kLanes + lane + kBy - kHalf)...>(x,
+                                                                                                 y);
     }
 
     V a, middle, b;

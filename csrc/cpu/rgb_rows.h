@@ -5,10 +5,6 @@
 
 #include <cstdint>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
 #include "cpu/support/simd.h"
 
 namespace rf {
@@ -50,8 +46,7 @@ class RgbRows {
 
  private:
   static constexpr int kLanes = 8, kVectors = 3 * kPixels / kLanes;
-  typedef float Floats __attribute__((vector_size(4 * kLanes)));
-  typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+  using Floats = vector_t<float, 4 * kLanes>;
 
   template <bool mirror, bool remove, bool impute>
   void run_blocks(const uint8_t* pixels, const uint8_t* codes, const uint8_t* imputed,

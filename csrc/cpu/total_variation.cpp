@@ -3,10 +3,6 @@
 // the lower neighbour of the one above.
 #include "common/total_variation.h"
 
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
-
 #include "cpu/support/rows.h"
 #include "cpu/support/simd.h"
 
@@ -23,29 +19,17 @@ struct LaneSums {
 
 // Lanes are taken as many at a time as a vector has doubles.
 constexpr int kWidth = rf::kVectorBytes / static_cast<int>(sizeof(double));
-typedef double Doubles __attribute__((vector_size(rf::kVectorBytes)));
-template <typename C>
-struct Narrow {  // as many values of C
-  typedef C type __attribute__((vector_size(kWidth * sizeof(C))));
-};
-
-template <typename V>
-__attribute__((always_inline)) inline Doubles to_doubles(V v) {
-#if defined(__AVX__)  // GCC converts half a vector at a time
-  if constexpr (std::is_same_v<V, Narrow<float>::type>) return _mm256_cvtps_pd(v);
-#endif
-  return __builtin_convertvector(v, Doubles);
-}
+using Doubles = rf::vector_t<double>;
 
 template <bool kIsotropic, typename V>
 __attribute__((always_inline)) inline Doubles terms(V across, V down) {
   if constexpr (kIsotropic) {
-    const Doubles a = to_doubles(across), d = to_doubles(down);
+    const Doubles a = rf::to_doubles(across), d = rf::to_doubles(down);
     Doubles t = a * a + d * d;
     for (int i = 0; i < kWidth; ++i) t[i] = std::sqrt(t[i]);
     return t;
   } else {
-    return to_doubles(rf::abs_of(across) + rf::abs_of(down));
+    return rf::to_doubles(rf::abs_of(across) + rf::abs_of(down));
   }
 }
 
@@ -61,7 +45,7 @@ __attribute__((always_inline)) inline V shifted_with_edge(V v,
 // last is read too.
 template <bool kIsotropic, bool kRange, bool kEdge, typename C>
 void add_block(const C* here, const C* right, int64_t stride, int64_t rows, LaneSums<C>& lanes) {
-  using V = typename Narrow<C>::type;
+  using V = rf::vector_t<C, kWidth * sizeof(C)>;
   using Lanes = std::make_integer_sequence<int, kWidth>;
   constexpr int kAtOnce =
       kLanes / kWidth < 4 ? kLanes / kWidth : 4;  // sums and rows that fit in registers

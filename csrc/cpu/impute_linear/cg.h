@@ -141,7 +141,7 @@ class Solver {
     Vec dot{}, top{};
     for (int64_t j = 0; j < f_.h; ++j) {
       dot += load(f_.row_total(j));
-      top = vmax<Real>(top, load(f_.row_total(j) + kVec));
+      top = max_of(top, load(f_.row_total(j) + kVec));
     }
     *sum = Layout::sum(dot);
     *largest = Layout::max(top);
@@ -274,7 +274,7 @@ class Solver {
               const Vec x = keep<Real>(load_mask<Real>(unknown + i), load(inv_diag + i) * (v + o));
               store<Real>(z + i, x);
               dot += v * x;
-              top = vmax<Real>(top, vabs<Real>(x));
+              top = max_of(top, abs_of(x));
             });
       });
       store<Real>(f_.row_total(j), dot);

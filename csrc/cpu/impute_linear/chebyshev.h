@@ -46,7 +46,7 @@ void plan_sweeps(const Grid<Layout>& grid, double tol, SweepPlan plans[Layout::k
     mean_row<Layout, kCustom>(f, k == 0 ? f.z : fields[(k + 1) % 2], j, [&](int64_t i, Vec mean) {
       const Vec v = keep<Real>(load_mask<Real>(unknown + i), mean);
       store<Real>(out + i, v);
-      largest = vmax<Real>(largest, v);
+      largest = max_of(largest, v);
     });
     return largest;
   };
@@ -54,14 +54,14 @@ void plan_sweeps(const Grid<Layout>& grid, double tol, SweepPlan plans[Layout::k
     const int64_t row_bytes = f.stride * static_cast<int64_t>(sizeof(Real));
     if (grid.team.threads == 1) {
       for_sweeps(count, f.h, row_bytes, [&](int k, int64_t j) {
-        top[first + k] = vmax<Real>(top[first + k], power_row(first + k, j));
+        top[first + k] = max_of(top[first + k], power_row(first + k, j));
       });
     } else {
       for (int k = first; k < first + count; ++k) {
         grid.team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
           for (int64_t j = begin; j < end; ++j) store<Real>(f.row_total(j), power_row(k, j));
         });
-        for (int64_t j = 0; j < f.h; ++j) top[k] = vmax<Real>(top[k], load(f.row_total(j)));
+        for (int64_t j = 0; j < f.h; ++j) top[k] = max_of(top[k], load(f.row_total(j)));
       }
     }
     for (int k = first; k < first + count; ++k) top[k] = Layout::max(top[k]);
@@ -166,8 +166,8 @@ V<typename Layout::Real> sweep_images(const Fine<Layout>& f, const V<typename La
     } else {
       const Real* mid = from + j * f.stride;
       mean_row<Layout, kCustom>(f, from, j, [&](int64_t i, Vec mean) {
-        const Vec step = vabs<Real>(mean - load(mid + i));
-        change = vmax<Real>(change, keep<Real>(load_mask<Real>(unknown + i), step));
+        const Vec step = abs_of(mean - load(mid + i));
+        change = max_of(change, keep<Real>(load_mask<Real>(unknown + i), step));
         advance(i, mean);
       });
     }

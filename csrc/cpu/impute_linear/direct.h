@@ -24,7 +24,7 @@ class DirectSolver {
       : job_(job),
         weights_(plan.weights[0]),
         iterates_in_double_(plan.custom || job.rows.merges_double || needs_double(plan, job.tol)),
-        arena_(memory) {
+        arena_(memory, Arena::kStaggered) {
     stride_ = job.w + 2;
     capacity_ = std::min(job.h * job.w, kDirectMaxUnknown);
     column_capacity_ = kDirectColumnValues * capacity_;
@@ -39,7 +39,7 @@ class DirectSolver {
     given_ = arena_.take<double>(kLanes * capacity_);
     solution_ = arena_.take<double>(kLanes * (capacity_ + kLanes));
     columns_ = arena_.take<double>(column_capacity_ + 2 * kDirectMaxReach);
-    buffers_.noise = arena_.take<float>(job.w + kPhiloxRowSlack);
+    buffers_.noise = arena_.take<float>(job.w + kPhiloxSlack);
     buffers_.narrow = arena_.take<float>(job.w);
     if (memory == nullptr) return;
     const auto frame = [&](int64_t i) { number_[i] = -1, plane_[i] = 0; };
@@ -56,7 +56,7 @@ class DirectSolver {
       }
     }
   }
-  int64_t bytes() const { return arena_.used(); }
+  int64_t bytes() const { return arena_.bytes(); }
 
   // Solves all channels of an image and writes them; false, and nothing written, if the image is
   // better solved by iterating. That depends on its mask only.
@@ -256,13 +256,13 @@ class DirectSolver {
       double* const row = plane_ + at(y, 0);
       read_row<double>(job_, system, y, row);
       for (int64_t x = 0; x < job_.w; x += kLanes) {
-        typedef int32_t Numbers __attribute__((vector_size(4 * kLanes)));
+        using Numbers = vector_t<int32_t, 4 * kLanes>;
         M<double> known =
             __builtin_convertvector(load_as<Numbers>(number_ + at(y, x)) < 0, M<double>);
         for (int64_t l = job_.w - x; l < kLanes; ++l) known[l] = 0;  // beyond the row
         const Quad v = load_as<Quad>(row + x);
-        low = vmin<double>(low, select<double>(known, v, splat(inf)));
-        high = vmax<double>(high, select<double>(known, v, splat(-inf)));
+        low = min_of(low, select<double>(known, v, splat(inf)));
+        high = max_of(high, select<double>(known, v, splat(-inf)));
         sum += keep<double>(known, v - v);  // not 0 where one is not finite
       }
     }
@@ -331,8 +331,8 @@ class DirectSolver {
       const Quad around = load_as<Quad>(given_ + kLanes * i) + s.edge_x * both(1) +
                           s.edge_y * both(stride_) + s.diag_main * both(stride_ + 1) +
                           s.diag_anti * both(stride_ - 1);
-      const Quad step = vabs<double>(around / diagonal_[i] - load_as<Quad>(x + kLanes * i));
-      largest = vmax<double>(largest, step);
+      const Quad step = abs_of(around / diagonal_[i] - load_as<Quad>(x + kLanes * i));
+      largest = max_of(largest, step);
     }
     store_as(change, largest);
   }

@@ -8,31 +8,10 @@
 #include "common/impute_plan.h"
 #include "cpu/impute_linear/team.h"
 #include "cpu/impute_linear/vec.h"
+#include "cpu/support/arena.h"
 
 namespace rf {
 namespace impute {
-
-// Hands out aligned pieces of one buffer; with a null buffer it only counts.
-class Arena {
- public:
-  explicit Arena(void* base) : base_(static_cast<char*>(base)) {}
-  template <typename T>
-  T* take(int64_t count) {
-    char* p = base_ ? base_ + used_ : nullptr;
-    const int64_t bytes = (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
-    // Fields a multiple of 4 KB apart would compete for the same cache sets, and loads would wait
-    // for stores they have nothing to do with.
-    constexpr int64_t kPage = 4096, kStagger = 1088;
-    used_ += bytes;
-    if (bytes >= kPage) used_ += (kStagger + kPage - bytes % kPage) % kPage;
-    return reinterpret_cast<T*>(p);
-  }
-  int64_t used() const { return used_; }
-
- private:
-  char* base_;
-  int64_t used_ = 0;
-};
 
 // The stencil of a level in the solver's precision; only used with custom weights.
 template <typename Real>

@@ -8,7 +8,7 @@
 
 #include "cpu/impute_linear/grid.h"
 #include "cpu/impute_linear/pixel_rows.h"
-#include "cpu/support/philox_rows.h"
+#include "cpu/support/philox_vec.h"
 
 namespace rf {
 namespace impute {
@@ -63,7 +63,7 @@ void read_row(const Job& job, System s, int64_t y, Real* row) {
 // system per lane. The last, partial block moves what lies in the padding too.
 template <typename Real>
 void interleave(const Real* lane_rows, int64_t lane_stride, int64_t w, Real* row) {
-  constexpr int kVec = VecOf<Real>::kLanes;
+  constexpr int kVec = Vector<Real, 32>::kLanes;
   for (int64_t x = 0; x < w; x += kVec) {
     V<Real> v[kVec];
     for (int lane = 0; lane < kVec; ++lane) v[lane] = load(lane_rows + lane * lane_stride + x);
@@ -73,7 +73,7 @@ void interleave(const Real* lane_rows, int64_t lane_stride, int64_t w, Real* row
 }
 template <typename Real>
 void separate(const Real* row, int64_t w, Real* lane_rows, int64_t lane_stride) {
-  constexpr int kVec = VecOf<Real>::kLanes;
+  constexpr int kVec = Vector<Real, 32>::kLanes;
   for (int64_t x = 0; x < w; x += kVec) {
     V<Real> v[kVec] = {};
     for (int k = 0; k < kVec && x + k < w; ++k) v[k] = load(row + (x + k) * kVec);
@@ -88,7 +88,7 @@ template <typename Real>
 struct RowBuffers {
   Real* values;  // [kSystems, value_stride]
   int64_t value_stride;
-  float* noise;   // [w + kPhiloxRowSlack]
+  float* noise;   // [w + kPhiloxSlack]
   float* narrow;  // [w] values on the way from a solve in double to a narrower dtype
 };
 
@@ -121,8 +121,8 @@ void read_rows(const Job& job, const System* systems, int64_t begin, int64_t end
       const M<Real> gone = load_mask<Real>(removed + i);
       const V<Real> v = load(u + i);
       finite &= ((v - v) == V<Real>{}) | gone;
-      low = vmin<Real>(low, select<Real>(gone, splat<Real>(inf), v));
-      high = vmax<Real>(high, select<Real>(gone, splat<Real>(-inf), v));
+      low = min_of(low, select<Real>(gone, splat<Real>(inf), v));
+      high = max_of(high, select<Real>(gone, splat<Real>(-inf), v));
       row_sum += keep<Real>(~gone, v);
     }
     store<Real>(f.row_total(y), row_sum);
@@ -148,7 +148,7 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
     read_rows<Layout>(job, systems, begin, end, buffers[thread], f, &band_low, &band_high,
                       &band_finite);
     const std::lock_guard<std::mutex> lock(mutex);
-    low = vmin<Real>(low, band_low), high = vmax<Real>(high, band_high), finite &= band_finite;
+    low = min_of(low, band_low), high = max_of(high, band_high), finite &= band_finite;
   });
   double sum[kVec] = {};
   for (int64_t y = 0; y < f.h; ++y) {
@@ -239,7 +239,7 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
       Real* u = f.row(f.u, y);
       const int8_t* unknown = f.unknown_row(y);
       for (int64_t i = 0; i < f.n; i += kVec) {
-        const V<Real> v = vmin<Real>(vmax<Real>(load(u + i) * unscale + shift, low), high);
+        const V<Real> v = min_of(max_of(load(u + i) * unscale + shift, low), high);
         store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
       }
       if constexpr (Layout::kIsLanes) separate(u, f.w, buffers.values, buffers.value_stride);

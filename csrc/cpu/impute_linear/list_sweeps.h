@@ -75,7 +75,7 @@ class ListSweeper {
       for (int64_t i = 0; i < length_; i += kVec) {
         const Vec mean = load(given_ + i) + load(mean_weight_ + i) * load(sum_ + i);
         store<Real>(sum_ + i, Vec{});
-        if (last) change = vmax<Real>(change, vabs<Real>(mean - load(x_ + i)));
+        if (last) change = max_of(change, abs_of(mean - load(x_ + i)));
         store<Real>(before_ + i, w * mean + rest * load(before_ + i));
       }
       std::swap(x_, before_);

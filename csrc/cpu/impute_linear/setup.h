@@ -147,7 +147,7 @@ void anchor_fine(const Grid<Layout>& grid, int64_t begin, int64_t end) {
         up, m, down, row, f.n, f.weights, f.zeros, [&](int64_t i, V<Real> o) {
           const M<Real> removed = load(m + i) > V<Real>{};
           const V<Real> diagonal = keep<Real>(removed, one / (load(inv_diag + i) * damping));
-          const V<Real> e = vmax<Real>(diagonal - keep<Real>(removed, o), V<Real>{});
+          const V<Real> e = max_of(diagonal - keep<Real>(removed, o), V<Real>{});
           store<Real>(anchor + i, saturate<Real>(e, k));
         });
   }

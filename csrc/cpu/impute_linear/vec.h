@@ -10,15 +10,8 @@
 
 #include <cstdint>
 #include <cstring>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
 
 #include "cpu/support/simd.h"
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
-#endif
 
 namespace rf {
 namespace impute {
@@ -26,26 +19,9 @@ namespace impute {
 #define RF_INLINE inline __attribute__((always_inline))
 
 template <typename Real>
-struct VecOf;
-template <>
-struct VecOf<float> {
-  typedef float V __attribute__((vector_size(32)));
-  typedef int32_t M __attribute__((vector_size(32)));  // all bits set where true
-  typedef int8_t B __attribute__((vector_size(8)));    // the same, one byte per lane
-  static constexpr int kLanes = 8;
-};
-template <>
-struct VecOf<double> {
-  typedef double V __attribute__((vector_size(32)));
-  typedef int64_t M __attribute__((vector_size(32)));
-  typedef int8_t B __attribute__((vector_size(4)));
-  static constexpr int kLanes = 4;
-};
-
+using V = vector_t<Real, 32>;
 template <typename Real>
-using V = typename VecOf<Real>::V;
-template <typename Real>
-using M = typename VecOf<Real>::M;
+using M = decltype(V<Real>{} < V<Real>{});  // integers, all bits set where true
 
 template <typename Real>
 RF_INLINE V<Real> load(const Real* p) {
@@ -71,9 +47,7 @@ RF_INLINE M<Real> load_mask(const int8_t* p) {
     return reinterpret_cast<M<Real>>(_mm256_cvtepi8_epi64(_mm_cvtsi32_si128(four)));
   }
 #else
-  typename VecOf<Real>::B b;
-  memcpy(&b, p, sizeof(b));
-  return __builtin_convertvector(b, M<Real>);
+  return __builtin_convertvector((load_as<vector_t<int8_t, Vector<Real, 32>::kLanes>>(p)), M<Real>);
 #endif
 }
 template <typename Real>
@@ -84,27 +58,13 @@ template <typename Real>
 RF_INLINE V<Real> select(M<Real> m, V<Real> yes, V<Real> no) {
   return m ? yes : no;
 }
-template <typename Real>
-RF_INLINE V<Real> vmax(V<Real> a, V<Real> b) {
-  return a > b ? a : b;
-}
-template <typename Real>
-RF_INLINE V<Real> vmin(V<Real> a, V<Real> b) {
-  return a < b ? a : b;
-}
-template <typename Real>
-RF_INLINE V<Real> vabs(V<Real> v) {
-  const M<Real> sign = reinterpret_cast<M<Real>>(splat<Real>(Real(-0.0)));
-  return reinterpret_cast<V<Real>>(reinterpret_cast<M<Real>>(v) & ~(sign));
-}
-
 // One pixel per vector element. Neighbours along the row come from the vectors before and after.
 template <typename R>
 struct Rows {
   using Real = R;
   static constexpr bool kIsLanes = false;
   static constexpr int kSystems = 1;
-  static constexpr int kVec = VecOf<R>::kLanes;
+  static constexpr int kVec = Vector<R, 32>::kLanes;
   // Vector elements in a row of w pixels, and a stride: even number of vectors, not a power of two.
   static int64_t row_length(int64_t w) { return (w + kVec - 1) / kVec * kVec; }
   static int64_t row_stride(int64_t w) {
@@ -173,7 +133,7 @@ template <typename R>
 struct Lanes {
   using Real = R;
   static constexpr bool kIsLanes = true;
-  static constexpr int kVec = VecOf<R>::kLanes;
+  static constexpr int kVec = Vector<R, 32>::kLanes;
   static constexpr int kSystems = kVec;
   static int64_t row_length(int64_t w) { return w * kVec; }
   static int64_t row_stride(int64_t w) { return (w + w % 2) * kVec; }

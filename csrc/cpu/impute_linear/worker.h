@@ -37,19 +37,19 @@ class Worker {
   // `ready`: this memory was laid out before in the same call, its constants are in place. A team
   // shares the worker: its methods are called by one thread, which hands out passes.
   Worker(const Job& job, const Plan& plan, void* memory, bool ready = false, Team team = {})
-      : job_(job), plan_(plan), arena_(memory) {
+      : job_(job), plan_(plan), arena_(memory, Arena::kStaggered) {
     lay_out(&grid_, plan, team, &arena_);
     for (int thread = 0; thread < team.threads; ++thread) {
       RowBuffers<Real>& buffers = buffers_[thread];
       buffers.value_stride = Rows<Real>::row_length(job.w);
       buffers.values = arena_.template take<Real>(Layout::kSystems * buffers.value_stride);
-      buffers.noise = arena_.template take<float>(job.w + kPhiloxRowSlack);
+      buffers.noise = arena_.template take<float>(job.w + kPhiloxSlack);
       buffers.narrow = arena_.template take<float>(job.w);
     }
     state_ = arena_.template take<uint8_t>(job.h * job.w);
     if (memory && !ready) fill_constants(&grid_);
   }
-  int64_t bytes() const { return arena_.used(); }
+  int64_t bytes() const { return arena_.bytes(); }
 
   // How each system is to be solved.
   template <bool kCustom>

@@ -6,10 +6,6 @@
 #include <cstring>
 #include <type_traits>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
 #include "cpu/support/simd.h"
 
 namespace rf {
@@ -63,7 +59,7 @@ int64_t keep_between(const V* x, int64_t n, V low, V high, V* out, int64_t* belo
   int64_t i = 0, kept = 0, smaller = 0;
 #ifdef __AVX2__
   constexpr int kLanes = 32 / sizeof(V);
-  typedef V Values __attribute__((vector_size(32)));
+  using Values = vector_t<V, 32>;
   auto counts = Values{} < Values{};
   for (; i + kLanes <= n; i += kLanes) {
     const Values v = load_as<Values>(x + i);
@@ -89,9 +85,9 @@ template <typename V>
 int64_t keep_ties(const V* x, const uint32_t* hashes, int64_t n, V v, uint32_t* out) {
   int64_t i = 0, kept = 0;
 #ifdef __AVX2__
-  typedef V Values __attribute__((vector_size(8 * sizeof(V))));
-  typedef uint32_t Hashes __attribute__((vector_size(32)));
-  typedef int32_t Mask __attribute__((vector_size(32)));
+  using Values = vector_t<V, 8 * sizeof(V)>;
+  using Hashes = vector_t<uint32_t, 32>;
+  using Mask = vector_t<int32_t, 32>;
   for (; i + 8 <= n; i += 8) {
     const auto tied = __builtin_convertvector(load_as<Values>(x + i) == v, Mask);
     kept += compress(load_as<Hashes>(hashes + i), tied, out + kept);

@@ -20,8 +20,8 @@ namespace rf {
 // cache, at the speed of memory.
 template <typename V>
 bool has_nan(const V* x, int64_t n) {
-  using Values = typename Register<V>::type;
-  constexpr int kLanes = Register<V>::kLanes;
+  using Values = vector_t<V>;
+  constexpr int kLanes = Vector<V>::kLanes;
   auto nan = Values{} != Values{};
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
@@ -236,7 +236,7 @@ class RowSelector {
   }
 
   static constexpr int kBlock = 8, kBlocks = kBuckets / kBlock;
-  typedef uint32_t Counts __attribute__((vector_size(4 * kBlock)));
+  using Counts = vector_t<uint32_t, 4 * kBlock>;
 
   // Lane k: the sum of lanes 0 to k.
   static Counts running_sums(Counts counts) {
@@ -249,15 +249,14 @@ class RowSelector {
   static Counts block_sums(const uint32_t* h) {
     // Sums of neighbours, within the halves of vectors, as shuffles work best.
     const auto pairs = [](Counts a, Counts b) __attribute__((always_inline)) {
-      return __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14) +
-             __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+      return shuffle<0, 2, 8, 10, 4, 6, 12, 14>(a, b) + shuffle<1, 3, 9, 11, 5, 7, 13, 15>(a, b);
     };
     const auto two = [&](int k) __attribute__((always_inline)) {
       return pairs(load_as<Counts>(h + k * kBlock), load_as<Counts>(h + (k + 1) * kBlock));
     };
     const Counts low = pairs(two(0), two(2)), high = pairs(two(4), two(6));
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+    return shuffle<0, 1, 2, 3, 8, 9, 10, 11>(low, high) +
+           shuffle<4, 5, 6, 7, 12, 13, 14, 15>(low, high);
   }
 
   // Copies the wanted buckets to buffers_[0], each to its own stretch, and their positions.

@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "cpu/selection/row_writers.h"
-#include "cpu/support/philox_lanes.h"
+#include "cpu/support/philox_vec.h"
 
 namespace rf {
 
 namespace {
 
-constexpr int64_t kChunk = 4 * kLaneBlocks;  // features hashed at a time
+constexpr int64_t kChunk = kPhiloxWords;  // features hashed at a time
 
 template <typename V>
 constexpr V kNan = std::numeric_limits<V>::quiet_NaN();
@@ -189,7 +189,7 @@ int64_t RowRemoval<V>::hash_ties(V v, uint64_t seed, int64_t sample) {
     int32_t here = 0;
     for (int64_t i = 0; i < size; ++i) here |= x[i] == v;
     if (!here) continue;
-    philox_lanes(seed, sample, begin >> 2, kDomainTieBreak, hashes_ + begin);
+    philox_words(seed, sample, begin >> 2, kDomainTieBreak, hashes_ + begin);
     ties += keep_ties(x, hashes_ + begin, size, v, tied_hashes_[0] + ties);
   }
   return ties;

@@ -22,21 +22,21 @@ struct RowRange {
 template <typename V>
 __attribute__((noinline)) RowRange<V> row_range(const V* x, int64_t f) {
   constexpr int kLanes = 32 / sizeof(V), kVectors = 4, kStep = kLanes * kVectors;
-  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
+  using Values = vector_t<V, 32>;
   using Lane = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
-  typedef Lane Mask __attribute__((vector_size(32)));
+  using Mask = vector_t<Lane, 32>;
   constexpr V kFar = std::numeric_limits<V>::infinity();
-  Vector low[kVectors], high[kVectors];
+  Values low[kVectors], high[kVectors];
   Mask nan[kVectors];
   for (int k = 0; k < kVectors; ++k) {
-    low[k] = Vector{} + kFar;
-    high[k] = Vector{} - kFar;
+    low[k] = Values{} + kFar;
+    high[k] = Values{} - kFar;
     nan[k] = Mask{};
   }
   int64_t i = 0;
   for (; i + kStep <= f; i += kStep) {
     for (int k = 0; k < kVectors; ++k) {
-      const Vector v = *reinterpret_cast<const Vector*>(x + i + k * kLanes);
+      const Values v = load_as<Values>(x + i + k * kLanes);
       low[k] = v < low[k] ? v : low[k];
       high[k] = v > high[k] ? v : high[k];
       nan[k] |= v != v;
@@ -83,15 +83,15 @@ template <bool morf, typename V>
 __attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edges, int count,
                                             uint8_t* codes) {
   constexpr int kLanes = 32 / sizeof(V), kVectors = 4, kStep = kLanes * kVectors;
-  typedef V Vector __attribute__((vector_size(32), aligned(sizeof(V)), may_alias));
+  using Values = vector_t<V, 32>;
   using Lane = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
-  typedef Lane Mask __attribute__((vector_size(32)));
+  using Mask = vector_t<Lane, 32>;
   int64_t i = 0;
   for (; i + kStep <= f; i += kStep) {
-    Vector v[kVectors];
+    Values v[kVectors];
     Mask removed[kVectors];
     for (int k = 0; k < kVectors; ++k) {
-      v[k] = *reinterpret_cast<const Vector*>(x + i + k * kLanes);
+      v[k] = load_as<Values>(x + i + k * kLanes);
       removed[k] = Mask{};
     }
     for (int j = 0; j < count; ++j) {
@@ -120,7 +120,7 @@ __attribute__((noinline)) void count_bounds(const V* x, int64_t f, const V* edge
 template <bool morf, typename V>
 __attribute__((noinline)) void count_splits(const V* x, const uint32_t* hashes, int64_t f, V value,
                                             const uint32_t* splits, int count, uint8_t* codes) {
-  typedef uint8_t Bytes __attribute__((vector_size(32)));
+  using Bytes = vector_t<uint8_t, 32>;
   // There are no unsigned comparisons below AVX-512: flipping the top bit makes them signed.
   const auto flip = [](uint32_t h) { return static_cast<int32_t>(h ^ 0x80000000u); };
   V values[32] = {};

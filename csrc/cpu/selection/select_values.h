@@ -93,8 +93,8 @@ class FewValues {
   }
 
  private:
-  static constexpr int kLanes = Register<V>::kLanes, kVectors = kFew / kLanes;
-  using Values = typename Register<V>::type;
+  static constexpr int kLanes = Vector<V>::kLanes, kVectors = kFew / kLanes;
+  using Values = vector_t<V>;
   typedef decltype(Values{} < Values{}) Counts;
   using Count = std::conditional_t<sizeof(V) == 8, int64_t, int32_t>;
 
@@ -105,10 +105,10 @@ class FewValues {
   }
   __attribute__((always_inline)) static V largest_lane(Values v) {
     if constexpr (kLanes == 8) {
-      v = max_of(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
-      v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+      v = max_of(v, shuffle<4, 5, 6, 7, 0, 1, 2, 3>(v, v));
+      v = max_of(v, shuffle<2, 3, 0, 1, 6, 7, 4, 5>(v, v));
     } else if constexpr (kLanes == 4) {
-      v = max_of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+      v = max_of(v, shuffle<2, 3, 0, 1>(v, v));
     }
     return max_of<V>(v[0], v[1]);
   }

@@ -49,8 +49,8 @@ class BucketMap {
   // Sets the counters of find_and_count to zero; call it some time before. Not by memset: single
   // stores go on beside what follows.
   static void clear(uint32_t* copies) {
-    using Counts = typename Register<uint32_t>::type;
-    for (int b = 0; b < kCopies * kBuckets; b += Register<uint32_t>::kLanes)
+    using Counts = vector_t<uint32_t>;
+    for (int b = 0; b < kCopies * kBuckets; b += Vector<uint32_t>::kLanes)
       store_as(copies + b, in_register(Counts{}));
   }
 
@@ -80,16 +80,16 @@ class BucketMap {
       for (int copy = 1; copy < kCopies; ++copy) copies[b] += copies[copy * kBuckets + b];
     }
     bool any = false;
-    for (int lane = 0; lane < Register<V>::kLanes; ++lane) any |= nan[lane] != 0;
+    for (int lane = 0; lane < Vector<V>::kLanes; ++lane) any |= nan[lane] != 0;
     return any;
   }
 
  private:
-  using Values = typename Register<V>::type;
+  using Values = vector_t<V>;
   typedef decltype(Values{} < Values{}) Keys;  // signed integers of the same width
   using Unsigned = std::conditional_t<sizeof(V) == 8, uint64_t, uint32_t>;
-  typedef Unsigned Distances __attribute__((vector_size(sizeof(Keys))));
-  typedef uint32_t Words __attribute__((vector_size(sizeof(Keys))));
+  using Distances = vector_t<Unsigned, sizeof(Keys)>;
+  using Words = vector_t<uint32_t, sizeof(Keys)>;
   static constexpr int64_t kStep = 32;
 
   template <typename Use>
@@ -174,8 +174,8 @@ template <bool morf>
 __attribute__((noinline)) void count_bucket_edges(const uint8_t* ids, int64_t n,
                                                   const uint8_t* buckets, int count, uint8_t base,
                                                   uint8_t* codes) {
-  using Bytes = typename Register<int8_t>::type;
-  constexpr int64_t kLanes = Register<int8_t>::kLanes, kVectors = 4;
+  using Bytes = vector_t<int8_t>;
+  constexpr int64_t kLanes = Vector<int8_t>::kLanes, kVectors = 4;
   // There are no unsigned comparisons below AVX-512: flipping the top bit makes them signed.
   const auto flip = [](uint8_t b) { return static_cast<int8_t>(b ^ 0x80); };
   Bytes edges[kFewBuckets];

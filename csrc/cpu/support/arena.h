@@ -9,21 +9,28 @@ namespace rf {
 // layout code answers how many bytes are needed.
 class Arena {
  public:
-  explicit Arena(void* base) : base_(reinterpret_cast<uintptr_t>(base)), at_(base_) {}
+  // kStaggered: for many fields that are walked together. Pieces a multiple of 4 KB apart would
+  // compete for the same cache sets, and loads would wait for unrelated stores (4K aliasing).
+  enum Spacing { kDense, kStaggered };
+
+  explicit Arena(void* base, Spacing spacing = kDense)
+      : base_(reinterpret_cast<uintptr_t>(base)), at_(base_), spacing_(spacing) {}
+
   template <typename T>
   T* take(int64_t count) {
     at_ = (at_ + kLine - 1) / kLine * kLine;
     T* piece = reinterpret_cast<T*>(at_);
-    at_ += static_cast<uintptr_t>(count) * sizeof(T);
+    const uintptr_t bytes = static_cast<uintptr_t>(count) * sizeof(T);
+    at_ += bytes;
+    if (spacing_ == kStaggered && bytes >= kPage) at_ += (kStagger + kPage - bytes % kPage) % kPage;
     return piece;
   }
-  int64_t bytes() const {
-    return static_cast<int64_t>(at_ - base_) + kLine;
-  }  // the base may be unaligned
+  int64_t bytes() const { return static_cast<int64_t>(at_ - base_ + kLine); }  // base: unaligned
 
  private:
-  static constexpr int64_t kLine = 64;
+  static constexpr uintptr_t kLine = 64, kPage = 4096, kStagger = 1088;
   uintptr_t base_, at_;
+  Spacing spacing_;
 };
 
 }  // namespace rf

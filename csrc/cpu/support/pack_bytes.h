@@ -4,10 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
 #include "cpu/support/simd.h"
 
 namespace rf {
@@ -29,18 +25,6 @@ __attribute__((always_inline)) inline void pack_bytes(const Ints* v, uint8_t* ou
 #endif
 }
 
-// The vector of V that one register holds: GCC computes with wider ones number by number.
-template <typename V>
-struct Register {
-#ifdef __AVX2__
-  static constexpr int kBytes = 32;
-#else
-  static constexpr int kBytes = 16;
-#endif
-  typedef V type __attribute__((vector_size(kBytes)));
-  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(V));
-};
-
 // How many lanes of a mask are true.
 template <typename Mask>
 __attribute__((always_inline)) inline int count_true(Mask mask) {
@@ -61,7 +45,7 @@ __attribute__((always_inline)) inline bool any_true(Mask mask) {
 #ifdef __AVX2__
   return _mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)) != 0;
 #else
-  typedef uint64_t Words __attribute__((vector_size(32)));
+  using Words = vector_t<uint64_t, 32>;
   const Words words = reinterpret_cast<Words>(mask);
   return (words[0] | words[1] | words[2] | words[3]) != 0;
 #endif
@@ -71,9 +55,9 @@ __attribute__((always_inline)) inline bool any_true(Mask mask) {
 template <typename V, typename Number>
 __attribute__((always_inline)) inline void map_to_bytes(const V* x, uint8_t* out,
                                                         const Number& number) {
-  using Values = typename Register<V>::type;
-  constexpr int kLanes = Register<V>::kLanes;
-  typedef int32_t Part __attribute__((vector_size(4 * kLanes)));
+  using Values = vector_t<V>;
+  constexpr int kLanes = Vector<V>::kLanes;
+  using Part = vector_t<int32_t, 4 * kLanes>;
   Ints numbers[4];
   for (int k = 0; k < 32 / kLanes; ++k) {
     const Part part = __builtin_convertvector(number(load_as<Values>(x + k * kLanes)), Part);

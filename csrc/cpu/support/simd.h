@@ -24,13 +24,15 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
-template <typename C>
+// Vectors of C: those that one register holds (GCC computes with wider ones number by number), or
+// of kBytes at every level, where lanes decide the order of sums.
+template <typename C, int kBytes = kVectorBytes>
 struct Vector {
-  typedef C type __attribute__((vector_size(kVectorBytes)));
-  static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
+  typedef C type __attribute__((vector_size(kBytes)));
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(C));
 };
-template <typename C>
-using vector_t = typename Vector<C>::type;
+template <typename C, int kBytes = kVectorBytes>
+using vector_t = typename Vector<C, kBytes>::type;
 
 // shuffle<lanes...>(a, b): those lanes of a followed by b. GCC 11 has only the builtin of its own.
 template <int... kLanes, typename V>
@@ -55,7 +57,7 @@ __attribute__((always_inline)) inline void store_as(C* p, V v) {
 }
 
 // Eight bytes as integers.
-typedef int32_t Ints __attribute__((vector_size(32)));
+using Ints = vector_t<int32_t, 32>;
 __attribute__((always_inline)) inline Ints load_bytes(const uint8_t* p) {
 #ifdef __AVX2__  // GCC takes the portable form apart, byte by byte
   return reinterpret_cast<Ints>(
@@ -94,6 +96,16 @@ __attribute__((always_inline)) inline V max_of(V a, V b) {
   return a > b ? a : b;
 }
 
+// A vector of floats or doubles as doubles.
+template <typename V>
+__attribute__((always_inline)) inline auto to_doubles(V v) {
+  using Doubles = vector_t<double, sizeof(V) / sizeof(v[0]) * sizeof(double)>;
+#ifdef __AVX2__  // GCC 12 converts half a vector at a time
+  if constexpr (sizeof(Doubles) == 32 && sizeof(V) == 16) return Doubles(_mm256_cvtps_pd(v));
+#endif
+  return __builtin_convertvector(v, Doubles);
+}
+
 // a < b ? a : b is the min instruction, and gives b where a is NaN.
 template <typename V>
 __attribute__((always_inline)) inline V min_of(V a, V b) {
@@ -103,7 +115,7 @@ __attribute__((always_inline)) inline V min_of(V a, V b) {
 // The vector that begins kBy lanes into a and continues in b; kBy is at most the number of lanes.
 template <int kBy, typename V, size_t... kLane>
 __attribute__((always_inline)) inline V shifted_lanes(V a, V b, std::index_sequence<kLane...>) {
-  return __builtin_shufflevector(a, b, static_cast<int>(kLane) + kBy...);
+  return shuffle<(static_cast<int>(kLane) + kBy)...>(a, b);
 }
 template <int kBy, typename V>
 __attribute__((always_inline)) inline V shifted(V a, V b) {
@@ -115,7 +127,7 @@ __attribute__((always_inline)) inline V shifted(V a, V b) {
 // The lanes of v from the last to the first.
 template <typename V, size_t... kLane>
 __attribute__((always_inline)) inline V reversed_lanes(V v, std::index_sequence<kLane...>) {
-  return __builtin_shufflevector(v, v, static_cast<int>(sizeof...(kLane) - 1 - kLane)...);
+  return shuffle<static_cast<int>(sizeof...(kLane) - 1 - kLane)...>(v, v);
 }
 template <typename V>
 __attribute__((always_inline)) inline V reversed(V v) {
