@@ -61,10 +61,14 @@ def prepare(
 
 
 def operands(
-    xp: Arrays, x: Any, constants: Sequence[float] | None, values: Any, other: Any, index: Any, sizes: Layout
+    xp: Arrays, x: Any, kind: str, constants: Sequence[float] | None, values: Any, other: Any, index: Any, sizes: Layout
 ) -> tuple[Any, int, Any, Any]:
     """Values, whether they are per image, the other image and the sample ids as kernels want them; see `check.operand`."""
     if xp is not NUMPY:
+        if KINDS[kind] == KINDS["values"] and constants is None and values is None:
+            raise ValueError("constants or values must be given for kind 'values'")
+        if KINDS[kind] == KINDS["image"] and other is None:
+            raise ValueError("other must be given for kind 'image'")
         if constants is not None and len(constants) not in (sizes.c, sizes.n * sizes.c):
             raise ValueError(f"constants must be {sizes.c} or {sizes.n * sizes.c} numbers, got {len(constants)}")
         check.operand(xp, "values", values, ("float64",), (sizes.c,), (sizes.n, sizes.c))
@@ -84,7 +88,7 @@ def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
     else:
         try:
             array = np.asarray(value.detach().cpu().numpy() if is_tensor(value) else value)
-            if array.dtype.kind not in "iuf" or isinstance(value, np.ma.MaskedArray):
+            if array.dtype.kind not in "iuf" or isinstance(value, (np.ma.MaskedArray, bytearray, memoryview)):
                 raise TypeError
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError, RuntimeError):

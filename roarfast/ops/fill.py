@@ -154,7 +154,7 @@ def _run(
     x, mask = xp.contiguous(x), xp.contiguous(mask)
     sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
-    values, per_image, other, index = _fills.operands(xp, x, constants, values, other, index, sizes)
+    values, per_image, other, index = _fills.operands(xp, x, kind, constants, values, other, index, sizes)
     result = xp.output(out, x.shape, xp.dtype(x), x, mask, values, other, index)
     shape = DTYPE_CODES[xp.dtype(x)], n, c, p, layout_code, int(per_feature)
     xp.call(

@@ -271,6 +271,8 @@ def _run(
             f"images and index must be [N, C, H, W] and [B], got {tuple(images.shape)} and {tuple(index.shape)}"
         )
     n, b, (c, h, w) = images.shape[0], index.shape[0], _chw(images.shape, layout)
+    if out_h > h + 2 * pad or out_w > w + 2 * pad:
+        raise ValueError(f"out_h and out_w must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
     if b and not n:
         raise ValueError(f"index must be empty if images hold none, got {b} entries")
     check.operand(xp, "images", images, ("uint8",), tuple(images.shape))

@@ -101,7 +101,7 @@ def _run(
     selection.in_range(drop)
     x, a = xp.contiguous(x), xp.maps(a)
     sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
-    values, per_image, other, index = _fills.operands(xp, x, constants, values, other, index, sizes)
+    values, per_image, other, index = _fills.operands(xp, x, kind, constants, values, other, index, sizes)
     dtypes = DTYPE_CODES[xp.dtype(x)], DTYPE_CODES[xp.dtype(a)]
     result = xp.output(out, x.shape, xp.dtype(x), x, a, values, other, index)
     flags = selection.nan_flags(xp, n, raises and n * c * p > 0, x)
