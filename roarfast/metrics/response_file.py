@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,12 +14,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from roarfast._files import read_json, write_json
+from roarfast._files import create_memmap, read_json, write_json
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, data_hash, model_hash
 from roarfast.metrics.inputs import Inputs
 from roarfast.metrics.perturbation import Perturbation
-from roarfast.metrics.responses import FORMAT, Responses
+from roarfast.metrics.responses import FORMAT, Responses, ResponsesCorrupt
 
 # What is kept of one pair (sample, rate).
 ANSWER = np.dtype([("probability", "<f4"), ("logit", "<f4"), ("margin", "<f4"), ("prediction", "<i4")])
@@ -76,10 +78,16 @@ class AnswerFile:
 
     @staticmethod
     def finished(path: Path, identity: dict[str, Any]) -> Responses | None:
-        """The responses in a finished file; None if there is none. Those of something else are an error."""
+        """The responses in a finished file; None if there is none, or a damaged one. Those of something else are an error."""
         if not path.exists():
             return None
-        found = Responses.load(path)
+        try:
+            found = Responses.load(path)
+        except ResponsesCorrupt as error:
+            kept = path.with_name(path.name + ".damaged")  # and not deleted: it may be somebody's other file
+            os.replace(path, kept)
+            warnings.warn(f"{error}; it is kept as {kept.name} and made again", RuntimeWarning, stacklevel=4)
+            return None
         wrong = _differences(dict(found.identity), identity)
         if wrong:
             raise ResponsesMismatch(f"{path} holds the responses of something else (other {wrong}): use another file")
@@ -100,7 +108,7 @@ class AnswerFile:
                 shutil.rmtree(self.folder)
         if not self.folder.exists():
             self.folder.mkdir()
-            np.lib.format.open_memmap(self._data, mode="w+", dtype=ANSWER, shape=(max(self.rows, 1),)).flush()
+            create_memmap(self._data, ANSWER, (max(self.rows, 1),)).flush()
             write_json(self.folder / "identity.json", self.identity)  # last: now it can be resumed
         self._answers = np.lib.format.open_memmap(self._data, mode="r+")
         self._journal = Journal(self.folder / "journal.jsonl")

@@ -64,6 +64,7 @@ class Store:
             _quick_check(connection, path)
             migrate(connection)
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
         return store
 
     @classmethod
@@ -92,6 +93,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise StudyError(f"{path} cannot be read as a store of results: {error}") from None
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
         return cls(connection, path)
 
     def close(self) -> None:
@@ -231,6 +233,16 @@ class Store:
                 if row["status"] == "done":
                     self._seal_cell(row["key"])
 
+    def restore(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Puts back rows of `cells` or `work` as they were, digest and all."""
+        with self._transaction():
+            for row in rows:
+                names = ", ".join(f'"{name}"' for name in row)
+                places = ", ".join("?" * len(row))
+                self._connection.execute(
+                    f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", (*row.values(),)
+                )
+
     # shared work
 
     def finish_work(self, key: str, kind: str, label: str, info: dict[str, Any], seconds: dict[str, float]) -> None:
@@ -328,6 +340,11 @@ class Store:
             raise StudyError(f"{self.path} is damaged or no store of results: {error}") from None
 
 
+def _text(content: bytes) -> str:
+    """Text of the store; damaged bytes become other characters, which the digest of the row then does not fit."""
+    return content.decode("utf-8", "replace")
+
+
 def _facts(text: str) -> dict[str, Any]:
     """The facts of a session; none if they are damaged, as no result depends on them."""
     try:
@@ -340,6 +357,12 @@ def _facts(text: str) -> dict[str, Any]:
 def _row_digest(row: dict[str, Any], columns: tuple[str, ...]) -> str:
     later = {name: row[name] for name in _LATER_SCORES if row.get(name) is not None}
     return digest({name: row[name] for name in columns} | later)
+
+
+def is_whole(row: dict[str, Any], table: str) -> bool:
+    """Whether a finished row of `cells` or `work` is certainly what was written."""
+    columns = _CELL_COLUMNS if table == "cells" else _WORK_COLUMNS
+    return row.get("status", "done") == "done" and row["digest"] is not None and not _is_damaged(row, columns)
 
 
 def _is_damaged(row: dict[str, Any], columns: tuple[str, ...]) -> bool:

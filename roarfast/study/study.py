@@ -23,6 +23,7 @@ from roarfast.study.plan import Plan, build_plan, bytes_needed
 from roarfast.study.progress import Silent
 from roarfast.study.protocol import find
 from roarfast.study.records import Cell
+from roarfast.study.recovery import recover
 from roarfast.study.results import StudyResults, load
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.schema import BASELINES, StudyConfig
@@ -146,6 +147,8 @@ class Study:
         check_claim(self.folder, self.source)
         with files.lock():
             setup = self.setup(device, workers, only, shard)
+            for damage in recover(self.folder):
+                progress.note(damage)
             with Store.create(self.folder) as store:
                 for damage in store.drop_damaged():
                     progress.note(f"{damage}; making it again")

@@ -334,6 +334,12 @@ def test_files(tmp_path) -> None:
     path.write_bytes(content[:900] + bytes([content[900] ^ 1]) + content[901:])
     with pytest.raises(ResponsesCorrupt, match="damaged"):
         Responses.load(path)
+    damaged = path.read_bytes()
+    with pytest.warns(
+        RuntimeWarning, match=r"responses\.npz is .*damaged.* kept as responses\.npz\.damaged and made again"
+    ):
+        respond(net, images, maps, labels=labels, file=path)
+    assert path.read_bytes() == content and path.with_name("responses.npz.damaged").read_bytes() == damaged
     with pytest.raises(FileNotFoundError):
         Responses.load(tmp_path / "none.npz")
 

@@ -163,14 +163,22 @@ def test_a_changed_row_of_work_is_made_again(finished: Path, copy: Path) -> None
     assert outcome(copy / "run") == outcome(finished / "run")
 
 
-def test_a_store_whose_pages_do_not_fit_is_one_clear_message(copy: Path) -> None:
+@pytest.mark.parametrize("page", [0, 1, -1])
+def test_a_store_whose_pages_do_not_fit_is_refused_by_readers_and_replaced_by_a_run(
+    finished: Path, copy: Path, page: int
+) -> None:
     path = copy / "run" / "results.sqlite"
     content = bytearray(path.read_bytes())
-    content[4096:8192] = bytes(4096)
+    first = 4096 * page if page >= 0 else len(content) - 4096
+    content[first : first + 4096] = bytes(4096)
     path.write_bytes(content)
-    for use in (lambda: load(copy / "run"), lambda: run(copy)):
-        with pytest.raises(StudyError, match=r"results\.sqlite is damaged or no store of results"):
-            use()
+    with pytest.raises(StudyError, match=r"results\.sqlite (is damaged|cannot be read)"):
+        load(copy / "run")
+    notes = run(copy)
+    assert any("results.sqlite is damaged" in note and "kept as results.damaged-1.sqlite" in note for note in notes)
+    assert path.with_name("results.damaged-1.sqlite").read_bytes() == content
+    assert outcome(copy / "run") == outcome(finished / "run")
+    assert not any("damaged" in note for note in run(copy))
 
 
 def test_any_flipped_bit_of_a_sealed_file_is_noticed_or_harmless(tmp_path: Path) -> None:
