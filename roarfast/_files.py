@@ -48,7 +48,7 @@ def write_atomic(path: str | Path, content: bytes | str) -> None:
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=no_follow) as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
@@ -60,6 +60,11 @@ def write_atomic(path: str | Path, content: bytes | str) -> None:
             raise _explained(error, path) from error
         raise
     sync_folder(path.parent)
+
+
+def no_follow(path: str, flags: int) -> int:
+    """An `opener` for `open` that refuses symbolic links: who planted one chose what would be written to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -85,6 +90,8 @@ def create_memmap(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> n
         WriteError: The disk is full, …
     """
     try:
+        if path.is_symlink():  # somebody else's: what it points to is not ours to write
+            path.unlink()
         np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
         with path.open("r+b") as file:
             size = os.fstat(file.fileno()).st_size

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from zipfile import BadZipFile
 
 from roarfast import _extras, info
 from roarfast._version import __version__
+from roarfast.study.errors import StudyError
 
 _PLAIN_HELP = """\
 usage: roarfast [--help] [--version] COMMAND …
@@ -26,13 +32,40 @@ def main() -> None:
             raise
         sys.exit(_main_without_extras(sys.argv[1:]))
     try:
-        app()
+        with clear_errors():
+            app()
     except ModuleNotFoundError as error:
         if not _extras.is_optional(error.name):
             raise
         advice = _extras.install_advice(error.name)
         print(f"error: this needs {error.name}, which is not installed; {advice}", file=sys.stderr)
         sys.exit(2)
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """What a user can cause is one line without a traceback: files, configs, numbers, memory, devices.
+
+    Other errors are ours, and their traceback is wanted; `ROARFAST_TRACEBACK=1` shows that of every error.
+    """
+    try:
+        yield
+    except (StudyError, OSError, ValueError, RuntimeError, MemoryError, EOFError, sqlite3.Error, BadZipFile) as error:
+        if os.environ.get("ROARFAST_TRACEBACK"):
+            raise
+        print(f"error: {_sentence(error)}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return f"something is nested too deep: {error}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    return str(error) or type(error).__name__
 
 
 def _main_without_extras(arguments: list[str]) -> int:

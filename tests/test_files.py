@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roarfast import _files
-from roarfast._files import WriteError, is_disk_full, publish_folder, read_json, write_atomic, write_json
+from roarfast._files import WriteError, create_memmap, is_disk_full, publish_folder, read_json, write_atomic, write_json
 
 
 def failing(number: int):
@@ -68,7 +68,7 @@ def test_folders_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="file is no folder"):
         write_atomic(tmp_path / "file" / "x", b"1")
-    monkeypatch.setattr(Path, "open", failing(errno.EACCES))
+    monkeypatch.setattr(_files, "no_follow", failing(errno.EACCES))
     with pytest.raises(WriteError, match=r"may not be written to \(Permission denied\)") as caught:
         write_atomic(tmp_path / "x", b"1")
     assert not is_disk_full(caught.value)
@@ -106,3 +106,19 @@ def test_a_full_disk_is_found_in_the_causes_of_an_error() -> None:
         assert is_disk_full(error)
     assert is_disk_full(OSError(errno.EDQUOT, "Disk quota exceeded"))
     assert not is_disk_full(OSError(errno.ENOENT, "No such file"))
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links can be refused only where the system knows how")
+def test_planted_links_are_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    target = tmp_path / "a.txt"
+    target.symlink_to(victim)
+    write_atomic(target, "ours")
+    assert target.read_text() == "ours" and not target.is_symlink()
+    (tmp_path / f".b.txt.{os.getpid()}.tmp").symlink_to(victim)
+    with pytest.raises(WriteError, match=r"b\.txt"):
+        write_atomic(tmp_path / "b.txt", "ours")
+    (tmp_path / "c.npy").symlink_to(victim)
+    create_memmap(tmp_path / "c.npy", "uint8", (4,))[:] = 1
+    assert victim.read_text() == "precious" and not (tmp_path / "c.npy").is_symlink()

@@ -156,3 +156,13 @@ def test_info_says_why_a_cuda_module_does_not_load(tmp_path: Path) -> None:
     (copy / f"_cuda{importlib.machinery.EXTENSION_SUFFIXES[0]}").write_bytes(b"not a library")
     result = python(run)
     assert "CUDA           built, but it does not load: " in result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("value", ["²", "٣", "0", "-1", "1025", "1e2", "two", " 3"])
+def test_numbers_of_threads_in_the_environment(value: str) -> None:
+    """`isdigit` takes superscripts, and `int` other alphabets: only what everybody reads as a number counts."""
+    code = "import numpy as np, roarfast as rf; rf.sobel(np.ones((3, 3)))"
+    environment = os.environ | {"ROARFAST_NUM_THREADS": value, "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"ROARFAST_NUM_THREADS must be an integer from 1 to 1024, got {value!r}" in done.stderr

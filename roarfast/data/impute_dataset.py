@@ -95,6 +95,8 @@ def impute_dataset(
     if rate_index is not None and not single:
         listed = check.entries("rate_index", rate_index, "a position or several")
     positions = [check.integer("rate_index", p, 0, len(rates) - 1) for p in listed]
+    if not positions:
+        raise ValueError("rate_index must have at least one position, got none")
     noise = 255 * check.number("noise", noise, 0)
     keep, show = check.flag("keep", keep), check.flag("progress", progress)
     ids = _ids(index, images)

@@ -118,6 +118,8 @@ def _read(path: Path, keys: list[str]) -> dict[str, Array]:
             found = {}
             for key in keys:
                 found[key] = file[key]
+                if not isinstance(found[key], np.ndarray):  # NumPy hands out the bytes of what is no array
+                    raise ValueError("it is no array")
             return found
     except MemoryError as error:
         raise DataError(f"{path}: {key} does not fit the memory: {error}") from error
