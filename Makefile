@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -31,6 +31,8 @@ help:
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make fuzz       attack the ops at random under AddressSanitizer and UBSan, MINUTES=30 SEED=1"
+	@echo "make torture    kills, damaged bytes and full disks at every kind of file of studies, packs and responses; ends with a table"
+	@echo "make lock       constraints.lock: the pinned packages with their hashes"
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
@@ -108,6 +110,17 @@ test-asan: build $(BIN)/.packages
 # A seed of one's own (SEED=…) attacks anew; a failure prints SEED:NUMBER for tests/fuzz/fuzz_run.py --replay.
 fuzz: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/fuzz/run_asan.sh --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
+
+# Old bugs put back, each of which the attack must find within a minute.
+put-back: build $(BIN)/.packages
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/fuzz/put_back.py
+
+# Mounts small file systems where that is allowed (as root); says so where it is not.
+torture: build $(BIN)/.packages
+	$(BIN)/python tests/torture/torture.py --kills $(or $(KILLS),100) --damage $(or $(DAMAGE),200) --disks $(or $(DISKS),20) --seed $(or $(SEED),1)
+
+lock: $(BIN)/.packages
+	$(BIN)/python tools/lock.py
 
 demo: build
 	$(BIN)/roarfast demo

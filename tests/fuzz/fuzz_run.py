@@ -39,9 +39,15 @@ _TALLY_EVERY = 200
 
 
 def attack(
-    seed: int, first: int, last: int | None, seconds: float | None, echo: Any = None, record: Path | None = None
+    seed: int,
+    first: int,
+    last: int | None,
+    seconds: float | None,
+    echo: Any = None,
+    record: Path | None = None,
+    most: int = 40,
 ) -> tuple[Counter[str], list[str]]:
-    """Runs cases [first, last), or from `first` on for some seconds.
+    """Runs cases [first, last), or from `first` on for some seconds; stops after `most` failures.
 
     Returns:
         Counts (`cases`, `op sobel`, `flavour torch`, `sobel valid`, …), and one line per failure.
@@ -54,7 +60,8 @@ def attack(
         place.write_bytes(bytes(8))
         number = first
         while (last is None or number < last) and (deadline is None or time.monotonic() < deadline):
-            stop = number + PIECE if last is None else min(last, number + PIECE)
+            piece_size = PIECE if most > 1 else PIECE // 4
+            stop = number + piece_size if last is None else min(last, number + piece_size)
             piece, new, reached = _child(seed, number, stop, place, deadline)
             for n in range(number, reached):
                 op, flavour = plan(seed, n)
@@ -66,7 +73,7 @@ def attack(
             number = reached
             if echo is not None:
                 print(f"seed {seed}: {counts['cases']} cases, {len(failures)} failures", file=echo, flush=True)
-            if len(failures) >= 40:
+            if len(failures) >= most:
                 break
     return counts, failures
 
@@ -177,6 +184,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--until-failure", action="store_true", help="stop at the first one")
     parser.add_argument("--record", type=Path, help=f"append one line of JSON per {PIECE} cases")
     parser.add_argument("--replay", metavar="SEED:NUMBER")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -193,8 +201,10 @@ def main() -> None:
     last = None if options.cases is None else options.first + options.cases
     seconds = None if options.minutes is None else 60 * options.minutes
     if last is None and seconds is None:
-        last = options.first + 3000
-    counts, failures = attack(options.seed, options.first, last, seconds, sys.stderr, options.record)
+        last = options.first + (300_000 if options.until_failure else 3000)
+    counts, failures = attack(
+        options.seed, options.first, last, seconds, sys.stderr, options.record, 1 if options.until_failure else 40
+    )
     print("\n".join(report(options.seed, counts, failures, time.monotonic() - begun)))
     sys.exit(1 if failures else 0)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
 
 import fuzz_calls
+import fuzz_record
 import fuzz_run
 from fuzz_arrays import KINDS, Memory
 from fuzz_case import difference
@@ -105,3 +108,16 @@ def test_crashes_and_endless_loops_are_failures_with_a_number(
     assert counts["cases"] == 9
     assert [line.split()[0] for line in failures] == ["0:3", "0:5"]
     assert "died of SIGSEGV" in failures[0] and "did not return" in failures[1], failures
+
+
+def test_the_record_counts_every_range_once() -> None:
+    def line(seed: int, first: int, sanitised: bool, failures: list[str], valid: int) -> str:
+        counts = {"cases": 10, "flavour valid": 10, "sobel valid": valid, "sobel valid, large": 1, "sobel nonsense": 4}
+        piece = {"seed": seed, "first": first, "last": first + 10, "sanitised": sanitised}
+        return json.dumps(piece | {"counts": counts, "failures": failures})
+
+    lines = [line(1, 0, False, ["1:3 sobel: wrong"], 5), line(1, 10, False, [], 5), line(2, 0, True, [], 5)]
+    page = "\n".join(fuzz_record.report(fuzz_record.pieces([*lines, line(1, 0, False, [], 7)])))
+    assert "**30 cases**, 10 of them under AddressSanitizer" in page and "0 failures" in page
+    assert "1: 0 to 20; 2: 0 to 10 (sanitised)" in page and "| `sobel` | 17 | 18% |" in page
+    assert "1:3 sobel: wrong" in "\n".join(fuzz_record.report(fuzz_record.pieces(lines)))
