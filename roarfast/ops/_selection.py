@@ -83,12 +83,12 @@ def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
     return array, array.ctypes.data
 
 
-def sample_ndim(a: Any, ndim: int) -> int:
+def sample_ndim(a: Any, ndim: int, name: str = "a") -> int:
     """How many trailing axes of `a` make up one sample."""
     ndim = check.integer("ndim", ndim, 1, 3)
     if len(a.shape) < ndim:
         hint = "" if ndim == 1 else f"; for features [N, F] pass ndim=1 (got ndim={ndim})"
-        raise ValueError(f"a must be {_AXES[ndim]}, got shape {tuple(a.shape)}{hint}")
+        raise ValueError(f"{name} must be {_AXES[ndim]}, got shape {tuple(a.shape)}{hint}")
     return ndim
 
 

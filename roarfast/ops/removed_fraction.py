@@ -33,7 +33,7 @@ def removed_fraction(codes: ArrayT, rate_index: int, *, ndim: int = 2, out: Arra
         0.5
     """
     check.array("codes", codes, ("uint8",))
-    ndim = selection.sample_ndim(codes, ndim)
+    ndim = selection.sample_ndim(codes, ndim, "codes")
     return _op(codes, check.integer("rate_index", rate_index, 0, 254), ndim, out=out)  # type: ignore[no-any-return]
 
 

@@ -283,6 +283,10 @@ def test_values_that_were_accepted_or_refused_without_a_name() -> None:
         (lambda: rf.aggregate_channels(X, 3), "aggregate must look like"),
         (lambda: rf.aggregate_channels(X, axis=0.5), "axis must be an integer"),
         (lambda: rf.gather_batch(IMAGES[:0], [0]), "index must be empty if images hold none"),
+        (
+            lambda: rf.impute_dataset(IMAGES, CODES, [0.3], [], progress=False),
+            "rate_index must have at least one position",
+        ),
         (lambda: rf.percentile(a[:, :0], 50), "a must have at least one feature"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
