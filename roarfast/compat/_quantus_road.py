@@ -1,7 +1,8 @@
-"""Quantus' metric ROAD by batches: one solve for all images of a percentage, then their noise in Quantus' order."""
+"""Quantus' metrics ROAD, by batches (one solve for all images of a percentage, then their noise in Quantus' order), and IROF."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 from collections.abc import Callable
@@ -72,6 +73,26 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
         _slots.Target(road, "custom_batch_preprocess", custom_batch_preprocess),
         _slots.Target(road, "custom_postprocess", custom_postprocess),
     ]
+
+
+def irof_targets(irof: type) -> list[_slots.Target]:
+    """IROF with masks as wide as the images: 0.6.0 makes masks of one channel, which images with more refuse."""
+    if "evaluate_instance" in vars(irof) or "evaluate_batch" not in vars(irof):
+        return []
+    original = _slots.original(irof, "evaluate_batch")
+
+    def evaluate_batch(self: Any, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **kwargs: Any) -> Any:
+        changed = copy.copy(self)  # the metric stays as it is: it may be used without the patch again
+        perturb = self.perturb_func
+
+        def with_channels(arr: Any, mask: Any, **options: Any) -> Any:
+            return perturb(arr=arr, mask=np.broadcast_to(mask, arr.shape), **options)
+
+        changed.perturb_func = with_channels
+        _status.fast("quantus", "IROF")
+        return original(changed, model=model, x_batch=x_batch, y_batch=y_batch, a_batch=a_batch, **kwargs)
+
+    return [_slots.Target(irof, "evaluate_batch", evaluate_batch)]
 
 
 def _noise(perturb: Any, functions: tuple[Callable[..., Any], ...]) -> float:

@@ -126,6 +126,7 @@ def _load() -> Mapping[str, Any]:
         ),
         "calculate_auc": _slots.original(importlib.import_module("quantus.helpers.utils"), "calculate_auc"),
         "ROAD": importlib.import_module("quantus.metrics.faithfulness.road").ROAD,
+        "IROF": importlib.import_module("quantus.metrics.faithfulness.irof").IROF,
     }
 
 
@@ -171,6 +172,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     if not hasattr(np, "trapz"):
         targets += _rebound(replaced["calculate_auc"], _auc(replaced["calculate_auc"]))
     known = (original, noisy_linear_imputation, fast_imputation)
+    targets += _quantus_road.irof_targets(replaced["IROF"])
     return targets + _quantus_road.targets(replaced["ROAD"], options, known)
 
 

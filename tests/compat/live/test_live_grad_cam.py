@@ -174,7 +174,7 @@ def test_each_reason_to_pass_on():
     }
 
 
-def test_kornia_and_torchcam_are_there():
+def test_kornia():
     kornia = pytest.importorskip("kornia.filters")
     from roarfast.compat import torch_ops
 

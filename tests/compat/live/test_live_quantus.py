@@ -244,3 +244,49 @@ def test_assertions_on_attributions():
                     outcomes.append((type(error), str(error)))
         assert outcomes[0] == outcomes[1]
     assert compat.status()["quantus"].fast["assert_attributions"] == 2
+
+
+def irof(metric, model, images, attributions, labels):
+    # One by one: in a batch, 0.6.0 fills up the curves of images with fewer segments, which changes their areas.
+    return np.array(metric(model=model, x_batch=images, y_batch=labels, a_batch=attributions, batch_size=1))
+
+
+def irof_by_definition(model, images, attributions, labels):
+    """Area over the curve of probabilities, relative to the first, as segments become 0, the most relevant first."""
+
+    def probability(x, label):
+        with torch.no_grad():
+            return float(torch.softmax(model(torch.from_numpy(x[None])), 1)[0, label])
+
+    areas = []
+    for x, a, label in zip(images, attributions, labels):
+        segments = utils.get_superpixel_segments(np.moveaxis(x, 0, -1).astype("double"), "slic")
+        wide = np.broadcast_to(a, x.shape)  # for means that round as theirs do
+        means = [wide[:, segments == s].mean() for s in range(len(np.unique(segments)))]
+        curve, changed = [], x.copy()
+        for s in np.argsort(-np.array(means)):
+            changed[:, segments == s] = 0
+            curve.append(probability(changed, label) / probability(x, label))
+        areas.append(len(curve) - np.trapezoid(curve))
+    return np.array(areas)
+
+
+@pytest.mark.skipif(OLD, reason="a regression of 0.6.0")
+@pytest.mark.parametrize("mode", ["faithful", "fixed"])
+def test_fault_irof_raises_on_rgb(mode):
+    pytest.importorskip("skimage")
+    images, attributions = cases.waves(3)
+    images, attributions, model = images[:6], attributions[:6], cases.small_model(3)
+    with torch.no_grad():
+        labels = model(torch.from_numpy(images)).argmax(1).numpy()
+    options = {"perturb_baseline": 0.0, "return_aggregate": False, "normalise": False, "disable_warnings": True}
+    metric = quantus.IROF(**options)
+    with pytest.raises(AssertionError, match="must be the same as the mask shape"):
+        irof(metric, model, images, attributions, labels)
+    with warnings.catch_warnings(), compat.patch("quantus", mode=mode):
+        warnings.simplefilter("ignore")
+        got = irof(metric, model, images, attributions, labels)
+        held = metric.perturb_func
+    np.testing.assert_allclose(got, irof_by_definition(model, images, attributions, labels), rtol=1e-4)
+    assert metric.perturb_func is held
+    assert compat.status()["quantus"].fast["IROF"] == 6  # batches
