@@ -33,7 +33,7 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     target.mkdir(parents=True, exist_ok=True)
     material = gather(everything, files, target / "figures")
     page, book = render("page.html", **material)
-    write_tables(everything, material["run"].audits, [view.parts for view in material["parts"]], target / "tables")
+    write_tables(everything, material["audits"], [view.parts for view in material["parts"]], target / "tables")
     write_csv(target / "tables" / "scores.csv", score_rows(material["scored"]))
     for table in book.tables.values():
         write_table(table, target / "tables" / "page")

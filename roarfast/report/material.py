@@ -41,70 +41,28 @@ PROBABILITY = "true_class_probability"
 
 @dataclass(frozen=True)
 class PanelView:
-    """One protocol and order on one data set: its audit, its figures, and what only this page says about it."""
+    """One protocol and order on one data set: its audit, its figures and tables, and what only this page says about it.
+
+    `shown_rates` is of the figures that have room for a few rates only: "4 of the 9 rates t"; empty if all are shown.
+    """
 
     audit: Audit
+    panel: Panel
     notes: list[str]
+    sentences: list[str]
+    direction: str
+    has_baselines: bool
+    shown_rates: str
     curves: plotting.Figure
     arrows: plotting.Figure | None
     scatter: plotting.Figure | None
+    accuracy: Table
+    differences: list[Table]
+    fits: Table
+    counts: Table
+    agreement: Table
+    ranks: list[Table]
     tests: Table
-
-    @property
-    def panel(self) -> Panel:
-        """The cells."""
-        return self.audit.panel
-
-    @property
-    def direction(self) -> str:
-        """Which way is better, and why, as a sentence."""
-        return direction(self.panel).capitalize() + "."
-
-    @property
-    def has_baselines(self) -> bool:
-        """Whether something random was run beside the estimators."""
-        return any(e in BASELINES for e in self.panel.estimators)
-
-    @property
-    def shown_rates(self) -> str:
-        """Of the figures that have room for a few rates only: "4 of the 9 rates t"; empty if all are shown."""
-        shown, every = len(shown_rates(self.panel)), len(self.panel.main_drops)
-        return "" if shown == every else f"{shown} of the {every} rates t"
-
-    @property
-    def sentences(self) -> list[str]:
-        """What the audit found."""
-        return audit_sentences(self.audit)
-
-    @property
-    def accuracy(self) -> Table:
-        """All accuracies."""
-        return panel_tables.accuracy_table(self.panel)
-
-    @property
-    def differences(self) -> list[Table]:
-        """Differences from plain."""
-        return panel_tables.difference_tables(self.audit)
-
-    @property
-    def fits(self) -> Table:
-        """Fits of accuracy on total variation."""
-        return panel_tables.fits_table(self.panel)
-
-    @property
-    def counts(self) -> Table:
-        """How often k moved the accuracy."""
-        return panel_tables.counts_table(self.audit)
-
-    @property
-    def agreement(self) -> Table:
-        """Rankings before and after k."""
-        return panel_tables.agreement_table(self.audit)
-
-    @property
-    def ranks(self) -> list[Table]:
-        """Ranks at each rate."""
-        return panel_tables.rank_tables(self.audit)
 
 
 @dataclass(frozen=True)
@@ -112,17 +70,9 @@ class LeakageView:
     """Networks that saw the masks alone."""
 
     leakage: Leakage
+    line: str
     figure: plotting.Figure
-
-    @property
-    def line(self) -> str:
-        """The finding."""
-        return leakage_line(self.leakage) + "."
-
-    @property
-    def table(self) -> Table:
-        """Every accuracy."""
-        return panel_tables.leakage_table(self.leakage)
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -132,63 +82,37 @@ class PartsView:
     parts: StudyParts
     figure: plotting.Figure
     equal: plotting.Figure
-
-    @property
-    def table(self) -> Table:
-        """In points."""
-        return parts_table(self.parts)
+    table: Table
 
 
 @dataclass(frozen=True)
 class RunView:
-    """The run as a whole."""
+    """The run as a whole: where the time went, what was really removed, what failed, what it was made with."""
 
-    results: StudyResults
-    audits: list[Audit]
-    leakages: list[Leakage]
-    config_text: str = ""
+    meta: dict[str, Any]
+    times: Times
+    times_table: Table | None
+    removed: Table
+    cells: int
+    failures: Table
+    facts: list[tuple[str, Table]]
+    config: str
 
-    @property
-    def meta(self) -> dict[str, Any]:
-        """Facts about the run."""
-        return self.results.meta
 
-    @property
-    def times(self) -> Times:
-        """Where the time went."""
-        return times(self.meta)
-
-    @property
-    def times_table(self) -> Table:
-        """Seconds per stage."""
-        return run_tables.times_table(self.meta)
-
-    @property
-    def removed(self) -> Table:
-        """Cells that removed more or less than asked."""
-        return run_tables.removed_table(self.audits)
-
-    @property
-    def cells(self) -> int:
-        """How many cells have results."""
-        return sum(len(a.panel.cells) for a in self.audits)
-
-    @property
-    def failures(self) -> Table:
-        """What failed."""
-        return run_tables.failures_table(self.results)
-
-    @property
-    def facts(self) -> list[tuple[str, Table]]:
-        """Versions, hardware, seeds."""
-        names = ("versions", "hardware", "seeds")
-        return [(name, run_tables.facts_table(name, self.meta.get(name) or {})) for name in names]
-
-    @property
-    def config(self) -> str:
-        """The config as it was written, or else as it was understood."""
-        stored = self.meta.get("config") or {}
-        return self.config_text or json.dumps(stored, indent=2, ensure_ascii=False, default=str)
+def run_view(results: StudyResults, audits: Sequence[Audit] = (), config_text: str = "") -> RunView:
+    """The view of a run; its config as it was written, or else as it was understood."""
+    meta, spent = results.meta, times(results.meta)
+    understood = json.dumps(meta.get("config") or {}, indent=2, ensure_ascii=False, default=str)
+    return RunView(
+        meta,
+        spent,
+        run_tables.times_table(meta) if spent.total else None,
+        run_tables.removed_table(audits),
+        sum(len(a.panel.cells) for a in audits),
+        run_tables.failures_table(results),
+        [(name, run_tables.facts_table(name, meta.get(name) or {})) for name in ("versions", "hardware", "seeds")],
+        config_text or understood,
+    )
 
 
 def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[str, Any]:
@@ -200,7 +124,6 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
     for one in audits:
         table_figure(one, pictures)
-    run = RunView(results, audits, leaks, files.config.read_text(encoding="utf-8") if files.config.exists() else "")
     kept = stored_examples(files, estimators)
     stills = strips(kept, pictures)
     scored = scored_panels([a.panel for a in audits])
@@ -209,7 +132,8 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     several = any(len(a.panel.postprocesses) > 1 for a in audits)
     with_probability = [a.panel for a in audits if any(c.values(PROBABILITY) for c in a.panel.cells.values())]
     return {
-        "run": run,
+        "run": run_view(results, audits, files.config.read_text(encoding="utf-8") if files.config.exists() else ""),
+        "audits": audits,
         "name": study_name(results),
         "coverage": coverage(everything),
         "facts": [
@@ -219,7 +143,7 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         ],
         "doubts": doubts(results),
         "verdicts": [f"{p.title}: {said}" for p, mine in scored if (said := random_sentence(mine))],
-        "findings": key_lines(audits, [mine for _, mine in scored], found, leaks),
+        "findings": key_lines(audits, [], found, leaks),
         "power": power_lines(audits, [mine for _, mine in scored]),
         "scored": scored,
         "score_tables": score_tables(scored, found, plain),
@@ -228,8 +152,14 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         "probability": overview(with_probability, pictures, PROBABILITY) if with_probability else None,
         "compared": run_tables.compared_table(results, audits, leaks),
         "panels": [_panel_view(results, audits, i, pictures) for i in range(len(audits))],
-        "leakages": [LeakageView(one, leakage_figure(one, pictures)) for one in leaks],
-        "parts": [PartsView(one, parts_figure(one, pictures), equal_damage_figure(one, pictures)) for one in found],
+        "leakages": [
+            LeakageView(one, leakage_line(one) + ".", leakage_figure(one, pictures), panel_tables.leakage_table(one))
+            for one in leaks
+        ],
+        "parts": [
+            PartsView(one, parts_figure(one, pictures), equal_damage_figure(one, pictures), parts_table(one))
+            for one in found
+        ],
         "strips": [picture for picture in stills if sum(len(p.png) for p in stills) < MOST_STILLS],
         "stills": stills,
         "explorer": explorer(kept, any(a.panel.record.imputes for a in audits)),
@@ -237,14 +167,26 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
 
 
 def _panel_view(results: StudyResults, audits: Sequence[Audit], i: int, pictures: Path) -> PanelView:
-    panel = audits[i].panel
+    one, panel = audits[i], audits[i].panel
     # What holds for all panels is said once.
     said = {words for a in audits[:i] for words in notes(a.panel)}
+    shown, every = len(shown_rates(panel)), len(panel.main_drops)
     return PanelView(
-        audits[i],
-        [words for words in notes(panel) if words not in said],
-        accuracy_curves(panel, pictures),
-        tv_arrows(panel, pictures),
-        tv_scatter(panel, pictures),
-        panel_tables.tests_table(audits[i], mask_only(results, panel.dataset, panel.order)),
+        audit=one,
+        panel=panel,
+        notes=[words for words in notes(panel) if words not in said],
+        sentences=audit_sentences(one),
+        direction=direction(panel).capitalize() + ".",
+        has_baselines=any(e in BASELINES for e in panel.estimators),
+        shown_rates="" if shown == every else f"{shown} of the {every} rates t",
+        curves=accuracy_curves(panel, pictures),
+        arrows=tv_arrows(panel, pictures),
+        scatter=tv_scatter(panel, pictures),
+        accuracy=panel_tables.accuracy_table(panel),
+        differences=panel_tables.difference_tables(one),
+        fits=panel_tables.fits_table(panel),
+        counts=panel_tables.counts_table(one),
+        agreement=panel_tables.agreement_table(one),
+        ranks=panel_tables.rank_tables(one),
+        tests=panel_tables.tests_table(one, mask_only(results, panel.dataset, panel.order)),
     )

@@ -51,13 +51,13 @@ def key_lines(
 
     Args:
         audits: Of every panel.
-        found: Scores of every panel.
+        found: Scores of every panel; none where it was said already whether they beat random pixels.
         parts: The damage taken apart.
         leaks: What the masks alone give away.
     """
     lines, details = [], []
-    for one, mine in zip(audits, found):
-        verdict = random_sentence(mine)
+    for i, one in enumerate(audits):
+        verdict = random_sentence(found[i]) if found else ""
         lines.append(standings(one.panel) + (f". {verdict}" if verdict else "."))
         if flat_note(one.panel):
             lines.append(flat_note(one.panel))

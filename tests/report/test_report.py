@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 from roarfast.report import build, export, summary
 from roarfast.report.figures.plotting import _columns
 from roarfast.report.leakage import leakage_line, leakages
-from roarfast.report.material import RunView
+from roarfast.report.material import run_view
 from roarfast.report.page import render
 from roarfast.report.text import duration, p_text, signed
 from roarfast.report.times import LEGACY, OVERHEAD, PASSES, times
@@ -292,7 +292,7 @@ def test_every_stage_of_a_study_has_a_meaning() -> None:
 )  # fmt: skip
 def test_the_page_shows_overhead_with_its_definition(stages, waiting, found) -> None:
     results = StudyResults([], {"stage_seconds": stages, "waiting_seconds": waiting})
-    page = " ".join(render("provenance.html", run=RunView(results, [], []))[0].split())
+    page = " ".join(render("provenance.html", run=run_view(results))[0].split())
     for text in (*found, "passes of training, of evaluation and of the estimators are no overhead"):
         assert text in page
     for stage in stages:
