@@ -33,6 +33,7 @@ class Examples:
         labels: Class of each image as text; empty if it is not stored.
         predictions: Class that the base model predicts for the whole image, likewise.
         answers: What it predicts for the modified images, by post-processing, rate and image: "cat, 61 %"; empty if not stored.
+        class_names: Of all classes; empty if not stored.
     """
 
     estimator: str
@@ -46,6 +47,7 @@ class Examples:
     labels: list[str]
     predictions: list[str]
     answers: list[list[list[str]]] = field(default_factory=list)
+    class_names: list[str] = field(default_factory=list)
 
     def nested(self, k: int) -> bool:
         """Whether every mask holds the one before: a random block is drawn anew for each rate."""
@@ -90,5 +92,5 @@ def _read(estimator: str, file: str, arrays: dict[str, npt.NDArray[Any]]) -> Exa
         ]
     return Examples(
         estimator, file, arrays["images"], arrays["processed"], arrays["mask"][:, drops].astype(bool), arrays["modified"][:, drops],
-        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"), answers,
+        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"), answers, names,
     )  # fmt: skip

@@ -35,7 +35,9 @@ class Cell:
     trials: dict[int, Record] = field(default_factory=dict)
 
     def values(self, name: str) -> list[float]:
-        """A field of every trial that has it, in the order of trials."""
+        """A field of every trial that has it, in the order of trials; `bits` are those of the cross entropy, in negative."""
+        if name == "bits":
+            return [-value / math.log(2) for value in self.values("cross_entropy")]
         found = (getattr(self.trials[t], name) for t in sorted(self.trials))
         return [float(v) for v in found if v is not None]
 

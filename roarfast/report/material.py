@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from roarfast.report import panel_tables, run_tables
+from roarfast.report.answers import class_table, random_over_images, stored_answers
 from roarfast.report.audit import Audit, audit
 from roarfast.report.examples import stored_examples
 from roarfast.report.explorer import explorer
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
 from roarfast.report.figures import plotting
+from roarfast.report.figures.bands import bands_figure
 from roarfast.report.figures.blur import tv_arrows
 from roarfast.report.figures.curves import accuracy_curves, overview
 from roarfast.report.figures.differences import table_figure
@@ -25,6 +28,7 @@ from roarfast.report.grid import BASELINES, Panel, mask_only, panels
 from roarfast.report.leakage import Leakage, leakage_line, leakages
 from roarfast.report.parts import StudyParts, parts_table, study_parts
 from roarfast.report.regression import shown_rates
+from roarfast.report.score_curves import agreement_matrix, curve_score_table, curve_scores
 from roarfast.report.score_tables import score_tables
 from roarfast.report.scores import random_sentence
 from roarfast.report.summary import key_lines, power_lines, scored_panels
@@ -57,6 +61,7 @@ class PanelView:
     arrows: plotting.Figure | None
     scatter: plotting.Figure | None
     accuracy: Table
+    classes: Table | None
     differences: list[Table]
     fits: Table
     counts: Table
@@ -118,7 +123,7 @@ def run_view(results: StudyResults, audits: Sequence[Audit] = (), config_text: s
 def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[str, Any]:
     """Draws all figures into a folder; returns what the templates ask for, by name."""
     # Curves, tables and audits are about explanations; cells with null masks are no results of an estimator.
-    results = StudyResults([record for record in everything if record.null == "own"], everything.meta)
+    results = StudyResults([r for r in everything if r.null == "own"], everything.meta, everything.curves)
     audits = [audit(panel) for panel in panels(results)]
     leaks = leakages(results)
     estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
@@ -126,11 +131,16 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         table_figure(one, pictures)
     kept = stored_examples(files, estimators)
     stills = strips(kept, pictures)
-    scored = scored_panels([a.panel for a in audits])
-    found = study_parts(everything)
+    answers = stored_answers(everything, files, lambda c: True)
+    scored = scored_panels([a.panel for a in audits], lambda panel: random_over_images(answers, panel))
+    found = study_parts(everything, answers)
+    curves = curve_scores(results)
+    names = next((one.class_names for one in kept if one.class_names), [])
     plain = audits[0].panel.postprocesses[0] if audits else None
     several = any(len(a.panel.postprocesses) > 1 for a in audits)
     with_probability = [a.panel for a in audits if any(c.values(PROBABILITY) for c in a.panel.cells.values())]
+    with_bits = [a.panel for a in audits if any(c.values("cross_entropy") for c in a.panel.cells.values())]
+    classes = results.meta.get("classes")
     return {
         "run": run_view(results, audits, files.config.read_text(encoding="utf-8") if files.config.exists() else ""),
         "audits": audits,
@@ -151,7 +161,14 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         "overview": overview([a.panel for a in audits], pictures) if audits else None,
         "probability": overview(with_probability, pictures, PROBABILITY) if with_probability else None,
         "compared": run_tables.compared_table(results, audits, leaks),
-        "panels": [_panel_view(results, audits, i, pictures) for i in range(len(audits))],
+        "curve_scores": curve_score_table(curves) if curves else None,
+        "agreement": agreement_matrix(curves, scored),
+        "bands": bands_figure([c for c in curves if c.protocol.shown == "scores"], answers, pictures),
+        "bits": overview(with_bits, pictures, "bits", math.log2(classes)) if with_bits and classes else None,
+        "panels": [
+            _panel_view(results, audits, i, pictures, class_table(answers, audits[i].panel, names))
+            for i in range(len(audits))
+        ],
         "leakages": [
             LeakageView(one, leakage_line(one) + ".", leakage_figure(one, pictures), panel_tables.leakage_table(one))
             for one in leaks
@@ -166,7 +183,9 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     }
 
 
-def _panel_view(results: StudyResults, audits: Sequence[Audit], i: int, pictures: Path) -> PanelView:
+def _panel_view(
+    results: StudyResults, audits: Sequence[Audit], i: int, pictures: Path, classes: Table | None
+) -> PanelView:
     one, panel = audits[i], audits[i].panel
     # What holds for all panels is said once.
     said = {words for a in audits[:i] for words in notes(a.panel)}
@@ -183,6 +202,7 @@ def _panel_view(results: StudyResults, audits: Sequence[Audit], i: int, pictures
         arrows=tv_arrows(panel, pictures),
         scatter=tv_scatter(panel, pictures),
         accuracy=panel_tables.accuracy_table(panel),
+        classes=classes,
         differences=panel_tables.difference_tables(one),
         fits=panel_tables.fits_table(panel),
         counts=panel_tables.counts_table(one),

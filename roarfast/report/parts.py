@@ -1,4 +1,7 @@
-"""Shape, image and model parts of the damage, for studies with the nulls `swap` and `model`; intervals over trials."""
+"""Shape, image and model parts of the damage, for studies with the nulls `swap` and `model`.
+
+Intervals are over test images where the study kept what the base models answered, else over trials.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
-from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split
-from roarfast.metrics.resampling import trial_interval
+from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split, summarise
+from roarfast.metrics.resampling import Estimate, trial_interval
+from roarfast.report.answers import Answers
 from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
 from roarfast.report.table import Table, Td, table
-from roarfast.report.text import bounds, percent
+from roarfast.report.text import bounds, p_text, percent
 from roarfast.study.protocol import describe
 from roarfast.study.records import Record, StudyResults
 
@@ -34,6 +38,12 @@ class StudyParts:
     equal: dict[Map, EqualDamage]
     rates: int
     trials: int
+    images: int = 0  # 0: intervals are over trials
+
+    @property
+    def over(self) -> str:
+        """What the intervals are over."""
+        return "test images" if self.images else "trials"
 
     @property
     def title(self) -> str:
@@ -62,8 +72,13 @@ class StudyParts:
         return sorted(dict.fromkeys(k for _, k in self.rows), key=postprocess_position)
 
 
-def study_parts(results: StudyResults) -> list[StudyParts]:
-    """The parts wherever own, `swap` and `model` cells of the same rates and trials are done."""
+def study_parts(results: StudyResults, answers: Sequence[Answers] = ()) -> list[StudyParts]:
+    """The parts wherever own, `swap` and `model` cells of the same rates and trials are done.
+
+    Args:
+        results: All records of the study.
+        answers: What the base models answered, where it was kept.
+    """
     done = [r for r in results if r.status == "done" and r.accuracy is not None]
     base = {(r.dataset, r.trial): float(r.accuracy or 0.0) for r in done if r.protocol == "base"}
     groups: dict[tuple[str, str, str], dict[Map, list[Record]]] = {}
@@ -74,11 +89,51 @@ def study_parts(results: StudyResults) -> list[StudyParts]:
     found = []
     for group, members in groups.items():
         arms = {key: one for key, records in members.items() if (one := _arms(records, base)) is not None}
-        if arms:
+        images = _over_images(group, members, answers)
+        if images is not None:
+            found.append(images)
+        elif arms:
             rows = {key: _row(key, one) for key, one in arms.items()}
             rates, trials = (max(one["own"].shape[axis] for one in arms.values()) for axis in (0, 1))
             found.append(StudyParts(*group, rows, _equal(arms), rates, trials))
     return found
+
+
+def _over_images(
+    group: tuple[str, str, str], members: dict[Map, list[Record]], answers: Sequence[Answers]
+) -> StudyParts | None:
+    """The parts of the answers to single images; None unless all of a group were kept."""
+    mine: dict[tuple[Map, str, int], Answers] = {}
+    for a in answers:
+        c = a.curve
+        if (c.protocol, c.order) == group[1:] and c.null in _ARMS:
+            mine[(c.estimator, c.postprocess), c.null, c.trial] = a
+    splits, equal, rates, trials = {}, {}, 0, 0
+    for key, records in members.items():
+        numbers = sorted({r.trial for r in records})
+        if not all((key, arm, t) in mine for arm in _ARMS for t in numbers):
+            return None
+        common = sorted(set.intersection(*(set(mine[key, arm, t].rates) for arm in _ARMS for t in numbers)))
+        own, swap, model = (
+            np.stack(
+                [
+                    mine[key, arm, t].responses.values()[[mine[key, arm, t].rates.index(d) for d in common]]
+                    for t in numbers
+                ]
+            )
+            for arm in _ARMS
+        )
+        base = np.stack([mine[key, "own", t].responses.whole.of("accuracy") for t in numbers])
+        splits[key] = split(base, own, swap, model)
+        equal[key] = (own.mean(0), swap.mean(0), base.mean(0))
+        rates, trials = max(rates, len(common)), max(trials, len(numbers))
+    if len({s.base.shape for s in splits.values()}) != 1 or next(iter(splits.values())).base.shape[1] < 2:
+        return None
+    summary = summarise({map_name(key): s for key, s in splits.items()})
+    low = max(common_low([swap], base) for _, swap, base in equal.values())
+    curves = {key: equal_damage(own, swap, base, low=low, resamples=200) for key, (own, swap, base) in equal.items()}
+    rows = {key: summary.rows[map_name(key)] for key in splits}
+    return StudyParts(*group, rows, curves, rates, trials, summary.images)
 
 
 def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str, Any] | None:
@@ -127,6 +182,8 @@ def parts_rows(found: Sequence[StudyParts]) -> list[dict[str, Any]]:
             for part in ("damage", *PARTS):
                 e = row.over_trials[part]
                 record |= {part: e.value, f"{part}_low": e.low, f"{part}_high": e.high}
+                over = getattr(row, part) if one.images else Estimate(e.value)
+                record |= {f"{part}_images_low": over.low, f"{part}_images_high": over.high}
             equal = one.equal.get(key)
             rows.append(record | {"equal_damage": equal.score.value if equal else math.nan})
     return rows
@@ -143,11 +200,13 @@ def parts_table(one: StudyParts) -> Table:
         value = equal.score.value if equal else math.nan
         rows.append([
             Td(pretty(key[0])), Td(key[1], css="text"), Td(percent(row.own), row.own), *cells,
-            Td(bounds(row.model.low, row.model.high), row.model.low), Td(percent(value), value),
+            Td(bounds(row.model.low, row.model.high), row.model.low), Td(p_text(row.p_holm) if one.images else "–", row.p_holm),
+            Td(percent(value), value),
         ])  # fmt: skip
-    columns = ["Estimator", "k", "own accuracy", *names, "model, 95 % interval", "equal damage"]
+    columns = ["Estimator", "k", "own accuracy", *names, "model, 95 % interval", "model > 0", "equal damage"]
     caption = (
-        f"Parts of the damage in points, means over {one.rates} rates and {one.trials} trials: {one.title}. Equal damage: how far the "
+        f"Parts of the damage in points, means over {one.rates} rates and {one.trials} trials: {one.title}. Intervals are over {one.over}; model > 0 is a "
+        "one-sided test over images, corrected over the maps (Holm). Equal damage: how far the "
         "accuracy with a map's own masks is below that with other images' masks which do the same damage; larger is better, 0 is a map that knows nothing."
     )
     return table(f"{one.slug}-parts", caption, columns, rows)

@@ -13,7 +13,7 @@ from roarfast.report.parts import StudyParts
 from roarfast.report.scores import RANDOM, Score
 from roarfast.report.stats import Interval
 from roarfast.report.table import Table, Td, table
-from roarfast.report.text import p_text, percent, signed
+from roarfast.report.text import bounds, p_text, percent, signed
 
 PANELS_PER_TABLE = 3  # more make a table that nobody sees as a whole
 
@@ -90,8 +90,10 @@ def verdict_td(s: Score) -> Td:
         return Td("is it", css="soft")
     if s.random is None:
         return Td("no pair")
-    css = {"yes": "good", "worse": "flag"}.get(s.verdict, "")
+    css = {"yes": "good", "for this model": "good", "worse": "flag"}.get(s.verdict, "")
     hint = f"{p_text(s.random.p)}, corrected {p_text(s.p_holm)}" if s.random.n > 1 else "one trial: no test"
+    if s.over_images is not None:
+        hint += f"; over images, for these models: {bounds(s.over_images.low, s.over_images.high)} points"
     return Td(s.verdict, css=css, title=hint)
 
 
@@ -145,6 +147,7 @@ def score_rows(scored: Scored) -> Iterable[dict[str, Any]]:
                 "area_low": s.area.low, "area_high": s.area.high, "rank": s.rank,
                 "minus_random": d.mean if d else math.nan, "minus_random_low": d.low if d else math.nan,
                 "minus_random_high": d.high if d else math.nan, "p": s.random.p if s.random else math.nan,
-                "p_holm": s.p_holm, "beats_random": s.verdict, "gap": s.gap.mean if s.gap else math.nan,
+                "minus_random_images_low": s.over_images.low if s.over_images else math.nan,
+                "minus_random_images_high": s.over_images.high if s.over_images else math.nan, "p_holm": s.p_holm, "beats_random": s.verdict, "gap": s.gap.mean if s.gap else math.nan,
                 "gap_low": s.gap.low if s.gap else math.nan, "gap_high": s.gap.high if s.gap else math.nan,
             }  # fmt: skip

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from roarfast.metrics.resampling import Estimate
 from roarfast.report.audit import ALPHA
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 from roarfast.report.stats import Interval, PairedTest, holm, mean_interval, paired_test, ranks
-from roarfast.report.text import bounds, listed, signed
+from roarfast.report.text import bounds, listed
 
 RANDOM = "rand"
 """The baseline that every estimator is compared with: it needs no model and no image."""
@@ -30,6 +31,8 @@ class Score:
         p_holm: Of that difference, corrected over all estimators and post-processings of the panel.
         gap: Area of least relevant first minus that of most relevant first; None without both.
         better: Which way is better.
+        over_images: The area minus that of random pixels with an interval over test images, for these models; None where what
+            they answered was not kept.
     """
 
     estimator: str
@@ -40,6 +43,7 @@ class Score:
     p_holm: float
     gap: Interval | None
     better: str
+    over_images: Estimate | None = None
 
     @property
     def advantage(self) -> float:
@@ -54,12 +58,21 @@ class Score:
         return self.advantage > 0 and self.p_holm < ALPHA
 
     @property
+    def beats_random_here(self) -> bool:
+        """Whether it does for these very models: the interval over images leaves 0 out on the right side."""
+        if self.over_images is None:
+            return False
+        return self.over_images.high < 0 if self.better == "lower" else self.over_images.low > 0
+
+    @property
     def verdict(self) -> str:
         """In a word or two."""
         if math.isnan(self.advantage) or self.estimator == RANDOM:
             return ""
         if self.advantage <= 0:
             return "worse" if self.p_holm < ALPHA else "no"
+        if self.random is not None and self.random.n < 2 and self.beats_random_here:
+            return "for this model"
         return "yes" if self.beats_random else "not shown"
 
 
@@ -88,13 +101,19 @@ def _mean_height(points: dict[float, float]) -> float:
     return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2).sum() / (x[-1] - x[0]))
 
 
-def scores(panel: Panel, opposite: Panel | None = None, rates: Sequence[float] = ()) -> list[Score]:
+def scores(
+    panel: Panel,
+    opposite: Panel | None = None,
+    rates: Sequence[float] = (),
+    images: Mapping[tuple[str, str], Estimate] | None = None,
+) -> list[Score]:
     """The scores of a panel, in its own order; those with a missing rate have no area.
 
     Args:
         panel: The panel.
         opposite: The panel with the other order of removal, for the gap.
         rates: Of the areas; by default those at which estimators were run.
+        images: Differences to random pixels with intervals over images, by estimator and post-processing.
     """
     by_map = {
         (e, k): areas(panel, e, k, rates)
@@ -112,7 +131,17 @@ def scores(panel: Panel, opposite: Panel | None = None, rates: Sequence[float] =
         p = adjusted.get((e, k), test.p if test else math.nan)
         gap = _gap(panel, mine, areas(opposite, e, k, rates)) if opposite else None
         found.append(
-            Score(e, k, mean_interval(list(mine.values())), math.nan, test, float(p), gap, panel.better),
+            Score(
+                e,
+                k,
+                mean_interval(list(mine.values())),
+                math.nan,
+                test,
+                float(p),
+                gap,
+                panel.better,
+                (images or {}).get((e, k)),
+            )
         )
     return _ranked(found, panel)
 
@@ -127,7 +156,7 @@ def _ranked(found: list[Score], panel: Panel) -> list[Score]:
         for s in found:
             if s.postprocess == k:
                 place = float(places.get(s.estimator, math.nan))
-                ranked.append(Score(s.estimator, k, s.area, place, s.random, s.p_holm, s.gap, s.better))
+                ranked.append(replace(s, rank=place))
     return ranked
 
 
@@ -153,10 +182,13 @@ def random_sentence(found: Sequence[Score]) -> str:
     assert best.random is not None
     d = best.random.difference
     if best.advantage <= 0:
-        return f"No estimator beats random pixels: the best, {pretty(best.estimator)}, is {signed(abs(best.advantage))[1:] or '0.0'} points worse on average over t."
+        return f"No estimator beats random pixels: the best, {pretty(best.estimator)}, is {abs(100 * best.advantage):.1f} points worse on average over t."
     winners = [pretty(s.estimator) for s in sorted(plain, key=lambda s: -s.advantage) if s.beats_random]
     if winners:
         return f"{len(winners)} of {len(plain)} plain estimators beat random pixels (averaged over t, Holm-corrected): {listed(winners)}."
+    here = [pretty(s.estimator) for s in sorted(plain, key=lambda s: -s.advantage) if s.verdict == "for this model"]
+    if here:
+        return f"One trial: for this model {len(here)} of {len(plain)} plain estimators beat random pixels (95 % interval over test images): {listed(here)}."
     why = (
         f"95 % interval of the difference {bounds(d.low, d.high)}"
         if d.n > 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from roarfast.metrics.resampling import Estimate
 from roarfast.report.audit import Audit, audit
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
 from roarfast.report.grid import Panel, panels
@@ -22,11 +23,19 @@ from roarfast.study.records import StudyResults
 MAX_LINES = 10
 
 
-def scored_panels(found: Sequence[Panel]) -> list[tuple[Panel, list[Score]]]:
-    """Panels with their scores."""
+def scored_panels(
+    found: Sequence[Panel], images: Callable[[Panel], dict[tuple[str, str], Estimate]] | None = None
+) -> list[tuple[Panel, list[Score]]]:
+    """Panels with their scores.
+
+    Args:
+        found: The panels.
+        images: Gives differences to random pixels with intervals over images, where they are known.
+    """
     by_identity = {p.identity: p for p in found}
     other = {"morf": "lerf", "lerf": "morf"}
-    return [(p, scores(p, by_identity.get((p.dataset, p.protocol, other.get(p.order, ""))))) for p in found]
+    opposite = [by_identity.get((p.dataset, p.protocol, other.get(p.order, ""))) for p in found]
+    return [(p, scores(p, o, images=images(p) if images else None)) for p, o in zip(found, opposite)]
 
 
 def regression_line(one: Audit) -> str:

@@ -90,15 +90,20 @@ def _baselines(axis: Any, panel: Panel, with_intervals: bool) -> None:
 MOST_COLOURS = 8
 
 
-def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy") -> Figure:
+def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy", shift: float = 0.0) -> Figure:
     """All plain maps over each other, one axes per protocol; the best are coloured and named, the others grey.
 
     Args:
         panels: The protocols.
         folder: Where the files go.
-        name: The field of the records: `accuracy` or `true_class_probability`.
+        name: The field of the records: `accuracy` or `true_class_probability`; or `bits`.
+        shift: Added to all values: the bits that there are to know.
     """
-    words = {"accuracy": "accuracy (%)", "true_class_probability": "mean probability of the true class (%)"}[name]
+    words = {
+        "accuracy": "accuracy (%)",
+        "true_class_probability": "mean probability of the true class (%)",
+        "bits": "bits left",
+    }[name]
     with plotting.style() as new_figure:
         columns = min(len(panels), 2)
         rows = -(-len(panels) // columns)
@@ -108,10 +113,11 @@ def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy") -> F
             axis.set_visible(False)
         ranked = _best_first(panels[0], name)
         for axis, panel in zip(axes, panels):
-            _overlay(axis, panel, name, [*ranked, *(e for e in _best_first(panel, name) if e not in ranked)])
+            _overlay(axis, panel, name, shift, [*ranked, *(e for e in _best_first(panel, name) if e not in ranked)])
             axis.set_title("\n".join(wrap(f"{panel.title} ({panel.better} is better)", 46)), loc="left", fontsize=9)
             axis.set_xlabel(panel.rate_name)
-            plotting.percent_axis(axis.yaxis)
+            if name != "bits":
+                plotting.percent_axis(axis.yaxis)
             axis.legend(fontsize=7.5, handlelength=2.2, ncols=2 if len(axis.lines) > 6 else 1)
         for axis in axes[::columns]:
             axis.set_ylabel(words)
@@ -127,10 +133,10 @@ def _best_first(panel: Panel, name: str) -> list[str]:
     return sorted(heights, key=heights.__getitem__, reverse=panel.better == "higher")
 
 
-def _overlay(axis: Any, panel: Panel, name: str, order: list[str]) -> None:
+def _overlay(axis: Any, panel: Panel, name: str, shift: float, order: list[str]) -> None:
     for i, estimator in enumerate(order):
         curve = panel.curve(estimator, panel.postprocesses[0], name)
-        x, y = [t for t, _ in curve], [a.mean for _, a in curve]
+        x, y = [t for t, _ in curve], [a.mean + shift for _, a in curve]
         if i >= MOST_COLOURS:
             axis.plot(x, y, color="#B8BDC2", linewidth=0.8, zorder=2, label="others" if i == MOST_COLOURS else None)
             continue
@@ -144,8 +150,12 @@ def _overlay(axis: Any, panel: Panel, name: str, order: list[str]) -> None:
         if curve:
             colour, dashes = plotting.BASELINE_STYLES[baseline]
             axis.plot(
-                *zip(*((t, a.mean) for t, a in curve)), color=colour, linestyle=dashes, linewidth=1.6, label=words
+                *zip(*((t, a.mean + shift) for t, a in curve)),
+                color=colour,
+                linestyle=dashes,
+                linewidth=1.6,
+                label=words,
             )
     values = [v for line in axis.lines for v in line.get_ydata()]
-    if values:
+    if values and name != "bits":
         axis.set_ylim(*plotting.y_limits(values))

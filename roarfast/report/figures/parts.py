@@ -12,28 +12,31 @@ from roarfast.report.grid import pretty
 from roarfast.report.parts import StudyParts
 from roarfast.report.text import percent
 
+MOST_BARS = 36  # side by side: with more, the numbers above them run into each other
 _HATCHES = {"shape": "", "image": "//", "model": "xx"}  # never by colour alone
 
 
 def parts_figure(one: StudyParts, folder: Path) -> Figure:
     """Stacked bars of shape, image and model for every map, those of one estimator side by side, the raw score above them."""
     names, ks = one.estimators, one.postprocesses
-    width = 0.84 / len(ks)
+    width, per_row = 0.84 / len(ks), max(1, MOST_BARS // len(ks))
+    rows = [names[i : i + per_row] for i in range(0, len(names), per_row)]
     with plotting.style() as new_figure:
-        figure = new_figure(max(plotting.WIDTH, 0.36 * len(one.rows) + 1), 3.9)
-        axis = figure.subplots()
+        figure = new_figure(plotting.WIDTH, 2.9 * len(rows) + 1)
+        axes = figure.subplots(len(rows), 1, sharey=True, squeeze=False)[:, 0]
         handles: dict[str, Any] = {}
-        for i, estimator in enumerate(names):
-            mine = [k for k in ks if (estimator, k) in one.rows]
-            for j, k in enumerate(mine):
-                x = i + (j - (len(mine) - 1) / 2) * width
-                _stack(axis, one.rows[estimator, k], x, 0.9 * width, handles)
-        axis.axhline(0, color=plotting.BLACK, linewidth=0.8)
-        axis.set_xticks(range(len(names)), [pretty(e) for e in names], rotation=30 if len(names) > 10 else 0)
-        axis.set_xlim(-0.6, len(names) - 0.4)
-        axis.margins(y=0.12)
-        axis.grid(visible=False, axis="x")
-        axis.set_ylabel("accuracy lost (points)")
+        for axis, shown in zip(axes, rows):
+            for i, estimator in enumerate(shown):
+                mine = [k for k in ks if (estimator, k) in one.rows]
+                for j, k in enumerate(mine):
+                    x = i + (j - (len(mine) - 1) / 2) * width
+                    _stack(axis, one.rows[estimator, k], x, 0.9 * width, handles)
+            axis.axhline(0, color=plotting.BLACK, linewidth=0.8)
+            axis.set_xticks(range(len(shown)), [pretty(e) for e in shown], rotation=30 if len(shown) > 10 else 0)
+            axis.set_xlim(-0.6, (per_row if len(rows) > 1 else len(shown)) - 0.4)
+            axis.margins(y=0.12)
+            axis.grid(visible=False, axis="x")
+            axis.set_ylabel("accuracy lost (points)")
         title = f"{one.title}: what the lost accuracy is made of. Bars of an estimator: {', '.join(ks)}; above: accuracy left (%)"
         plotting.legend(figure, title, handles.values(), handles.keys())
         note = (
