@@ -73,9 +73,25 @@ def run(
     return not failed
 
 
-def show_status(folder: Path) -> None:
-    """Prints how far a study is."""
-    print(describe_status(folder))
+def show_status(folder: Path, errors: bool = False) -> None:
+    """Prints how far a study is, or the stored errors of its failed cells."""
+    print(describe_errors(folder) if errors else describe_status(folder))
+
+
+def describe_errors(folder: str | Path) -> str:
+    """What went wrong in the failed cells, with tracebacks; an error that several cells share is shown once."""
+    groups: dict[str, list[Record]] = {}
+    for record in load(Path(folder)):
+        if record.status == "failed":
+            text = (record.error or "unknown error").strip()
+            groups.setdefault(text.partition("which failed:\n")[2] or text, []).append(record)
+    if not groups:
+        return f"{folder}: no cell has failed"
+    parts = []
+    for text, records in groups.items():
+        more = f" and {len(records) - 1} more cells" if len(records) > 1 else ""
+        parts.append(f"{_label(records[0])}{more}:\n{text}")
+    return "\n\n".join(parts)
 
 
 def merge_shards(folder: Path, shards: list[Path] | None) -> bool:
@@ -169,6 +185,8 @@ def describe_status(folder: str | Path) -> str:
     for record in counts["failed"][:10]:
         last = (record.error or "").strip().splitlines()[-1:] or ["unknown error"]
         lines.append(f"  failed: {_label(record)}: {last[0]}")
+    if counts["failed"]:
+        lines.append(f"  with tracebacks: roarfast status {folder} --errors")
     if len(counts["failed"]) > 10:
         lines.append(f"  … and {len(counts['failed']) - 10} more failed cells (results.csv has all)")
     return "\n".join(lines)

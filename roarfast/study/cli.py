@@ -73,10 +73,13 @@ def run_command(
         _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, **where))
 
 
-def status_command(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+def status_command(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    errors: Annotated[bool, typer.Option("--errors", help="Show why cells failed, with tracebacks.")] = False,
+) -> None:
     """Show how far a study is: done, running, failed, time left."""
     with _clear_errors():
-        _actions().show_status(folder)
+        _actions().show_status(folder, errors)
 
 
 def merge_command(

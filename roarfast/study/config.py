@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from roarfast._objects import make_importable
 from roarfast.study import migrations, names
 from roarfast.study.errors import ConfigError, Problem, line_of, nearest
 from roarfast.study.runfolder import RunFolder
@@ -30,6 +31,7 @@ def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyC
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", f"is no text in UTF-8: {error}")], str(path)) from None
     folder = path.resolve().parent
+    make_importable(folder)
     return parse_config(text, str(path), folder, data_root, in_run_folder=RunFolder(folder).store.is_file())
 
 
@@ -59,11 +61,8 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
     """Checks a config given as a dict (the parsed TOML)."""
     raw = copy.deepcopy(raw)
     problems = [Problem(".".join(r.path), str(r), line_of(text, r.path)) for r in migrations.translate(raw)]
-    config = None
-    try:
-        config = StudyConfig.of(raw)
-    except ValidationError as error:
-        problems += [_problem(dict(e), text) for e in error.errors()]
+    config, found_errors = _check(raw)
+    problems += [_problem(error, text) for error in found_errors]
     model = raw.get("model")
     model_name = model.get("name", "convnet") if isinstance(model, dict) else "convnet"
     found = [*names.train_problems(raw.get("train", {}), model_name), *names.name_problems(raw)]
@@ -71,6 +70,86 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
     if problems or config is None:
         raise ConfigError(problems, source)
     return config
+
+
+def _check(raw: dict[str, Any]) -> tuple[StudyConfig | None, list[dict[str, Any]]]:
+    """The config, or all its errors.
+
+    pydantic checks what depends on several values only when each of them is fine, so what is wrong is taken out and the
+    rest checked again, until nothing new is found.
+    """
+    rest = copy.deepcopy(raw)
+    found: list[dict[str, Any]] = []
+    taken_out: set[tuple[Any, ...]] = set()
+    for _ in range(_MAX_WAVES):
+        try:
+            config = StudyConfig.of(rest)
+            return (config if not found else None), found
+        except ValidationError as error:
+            errors: list[dict[str, Any]] = [dict(e) for e in error.errors()]
+        paths = [_path_in(rest, e["loc"]) for e in errors]
+        new = [e for e in errors if not _follows(e, taken_out)]
+        known = {(tuple(map(str, e["loc"])), e["msg"]) for e in found}
+        new = [e for e in new if (tuple(map(str, e["loc"])), e["msg"]) not in known]
+        found += new
+        if not new:
+            break
+        # Deepest first, and of a list the last first, so that the other positions stay.
+        for path in sorted(
+            set(paths), key=lambda p: (len(p), p[-1] if p and isinstance(p[-1], int) else 0), reverse=True
+        ):
+            _take_out(rest, path)
+            taken_out.add(path)
+    return None, found
+
+
+_MAX_WAVES = 5
+
+
+def _path_in(raw: Any, location: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The part of a pydantic location that exists in the raw values, without its tags of unions."""
+    path: list[Any] = []
+    for part in location:
+        inside = part in raw if isinstance(raw, dict) else isinstance(raw, list) and part in range(len(raw))
+        if inside:
+            raw = raw[part]
+            path.append(part)
+    return tuple(path)
+
+
+def _follows(error: dict[str, Any], taken_out: set[tuple[Any, ...]]) -> bool:
+    """Whether an error is there only because something wrong was taken out."""
+    location = tuple(part for part in error["loc"] if not _is_union_tag(part))
+    if error["type"] not in ("missing", "too_short"):
+        return False
+    return any(out[: len(location)] == location or location[: len(out)] == out for out in taken_out)
+
+
+_PLACEHOLDERS: dict[str, Any] = {
+    "name": "shapes",
+    "data": {"name": "shapes"},
+    "protocols": ["roar"],
+    "estimators": ["grad"],
+    "drops": [0.5],
+}
+"""For required values that are wrong: without them, what depends on the others would not be checked."""
+
+
+def _take_out(raw: Any, path: tuple[Any, ...]) -> None:
+    if not path:
+        return
+    for part in path[:-2]:
+        raw = raw[part]
+    inner = raw[path[-2]] if len(path) > 1 else raw
+    if isinstance(inner, list):
+        if path[-1] < len(inner):
+            del inner[path[-1]]
+        if not inner:
+            _take_out(raw, path[-2:-1])
+    elif path[-1] in _PLACEHOLDERS:
+        inner[path[-1]] = copy.copy(_PLACEHOLDERS[path[-1]])
+    else:
+        inner.pop(path[-1], None)
 
 
 def _problem(error: dict[str, Any], text: str | None) -> Problem:

@@ -23,6 +23,7 @@ class RunOutcome:
 
     done: int = 0
     failed: list[str] = field(default_factory=list)
+    """A line per task that failed; those that were left out because of it are counted in it."""
     skipped: int = 0
     waiting: float = 0.0
     """Seconds, summed over workers, in which no task was ready for them."""
@@ -158,12 +159,13 @@ class Executor:
         self._store.fail(own, event.text, {"other": wall / max(1, len(own))})
         others = dict.fromkeys(key for victim in victims[1:] for key in self._open_cells(victim))
         self._store.fail(others, f"needs {task.label}, which failed:\n{event.text}")
+        lost = f"; {len(victims) - 1} tasks that need it are left out" if len(victims) > 1 else ""
+        self.outcome.failed.append(f"{task.label}: {last}{lost}")
         for victim in victims:
             self._leave(victim)
-            self.outcome.failed.append(f"{victim.label}: {last}")
-        self._progress.finish(event.worker, task.label, f"failed: {last}", task.cost_class, wall)
+        self._progress.finish(event.worker, task.label, f"failed: {last}{lost}", task.cost_class, wall)
         for victim in victims[1:]:
-            self._progress.finish(event.worker, victim.label, "failed: needs what failed", victim.cost_class, 0.0)
+            self._progress.drop(victim.cost_class)
 
     def _dependants(self, task: Task) -> list[Task]:
         found: dict[str, Task] = {}

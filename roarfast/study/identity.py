@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from roarfast._objects import is_reference
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum, model_hash
 from roarfast.study.errors import StudyError
@@ -13,7 +14,8 @@ from roarfast.study.keys import digest
 from roarfast.study.migrations import hashed_removal
 from roarfast.study.protocol import find
 from roarfast.study.records import Cell
-from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.study.schema import BASELINES, StudyConfig, code_of
+from roarfast.study.usercode import source_of
 from roarfast.train import build_model
 
 RESULT_VERSION = 1
@@ -33,6 +35,7 @@ class Identity:
         seed: Of the study.
         outside: Estimators and post-processings that are not ours, by name.
         numerics: What decides the last bits: kind of device and threads per worker.
+        protocols: Files of protocols that are not ours.
     """
 
     data: dict[str, Any]
@@ -43,6 +46,7 @@ class Identity:
     seed: int
     numerics: dict[str, Any]
     outside: dict[str, Any] = field(default_factory=dict)
+    protocols: dict[str, Any] = field(default_factory=dict)
 
     def base(self, trial: int) -> dict[str, Any]:
         """What defines the base model of a trial."""
@@ -79,6 +83,7 @@ class Identity:
         used = {name: self.removal[name] for name in protocol.removal}
         if protocol.version != 1:
             used["protocol_version"] = protocol.version
+        used |= _only("source", self.protocols.get(cell.protocol))
         return (
             base
             | {
@@ -102,9 +107,19 @@ def _only(name: str, value: Any) -> dict[str, Any]:
     return {name: value} if value else {}
 
 
+def _removal(config: StudyConfig) -> dict[str, Any]:
+    """The section `[removal]`; a fill from outside with its files."""
+    removal = hashed_removal(config.removal.model_dump(mode="json"))
+    code = code_of(removal["fill"], None) if isinstance(removal.get("fill"), str) else {}
+    return removal | ({"fill": [removal["fill"], code]} if code else {})
+
+
 def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) -> Identity:
     """Everything that defines results besides the cells."""
-    model = config.model.model_dump(mode="json", exclude=set() if config.model.trained else {"trained"})
+    model = config.model.model_dump(
+        mode="json", exclude={"version"} if config.model.trained else {"trained", "version"}
+    )
+    model |= code_of(config.model.name, config.model.version)
     if config.model.trained and config.model.weights is None:  # the factory loads them: only they tell what they are
         model["weights"] = model_hash(
             build_model(config.model.name, train.num_classes, train.image_shape[2], seed=0, **config.model.options)
@@ -119,10 +134,23 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
         data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)}
         | _only("normalised by", [config.data.mean, config.data.std] if config.data.mean else None),
         model=model,
-        recipe=config.resolved_recipe().as_hashed(),
+        recipe=config.resolved_recipe().as_hashed() | _only("function", config.train.as_hashed()),
         explain=explain | {"options": config.explain_options().as_dict()},
-        removal=hashed_removal(config.removal.model_dump(mode="json")),
+        removal=_removal(config),
         seed=config.seed,
         numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0},
         outside=config.outside(),
+        protocols={name: code_of(name, None) for block in config.grid for name in block.protocols},
     )  # fmt: skip
+
+
+def user_code(config: StudyConfig) -> dict[str, str]:
+    """Every file of the user's that results depend on: module → hash. A run keeps it, to say what changed."""
+    references = [config.model.name, *(name for block in config.grid for name in block.protocols)]
+    references += [entry.object for entry in (*config.estimators, *config.postprocessings)]
+    references += [name for name in (config.removal.fill, config.train.function) if isinstance(name, str)]
+    found: dict[str, str] = {}
+    for reference in references:
+        if is_reference(reference):
+            found |= source_of(reference)
+    return found

@@ -16,6 +16,7 @@ from roarfast.explain import AttributionStore, Explainer, External, Normalized, 
 from roarfast.explain.hashing import file_checksum
 from roarfast.study.cells import CellWork, fill_split, fill_value
 from roarfast.study.curves import CurveScores
+from roarfast.study.preflight import chance_warning
 from roarfast.study.selection import apply_codes, select
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, Info, MapsTask, Outcome, Scores, Task
 from roarfast.study.work import Clock, Update, Work
@@ -52,13 +53,19 @@ def _base(w: Work, task: BaseTask, clock: Clock, on_update: Update) -> Scores:
         w.trainer.save(model, w.folder.base_model(task.key))
         w.forget_base()
         with clock.stage("evaluation"):
-            return dict(w.trainer.score(model, w.trainer.whole.test, None))
+            return _noted(w, dict(w.trainer.score(model, w.trainer.whole.test, None)))
     name = w.folder.base_model(task.key).stem
     model, scores = w.trainer.fit(name, w.seeds.base(task.cell.trial), clock.add, on_update)
     w.trainer.save(model, w.folder.base_model(task.key))
     w.trainer.forget(name)
     w.forget_base()
-    return dict(scores)
+    return _noted(w, dict(scores))
+
+
+def _noted(w: Work, scores: Scores) -> Scores:
+    if warning := chance_warning(scores["accuracy"] or 0.0, w.test):
+        w.trainer.notes.append(f"warning: {warning}")
+    return scores
 
 
 def _maps(w: Work, task: MapsTask, clock: Clock, on_update: Update) -> Info:

@@ -53,27 +53,35 @@ def shared_passes(estimator: str, outside: Collection[str] = ()) -> str:
     return "path" if name.base == "ig" else "clean"
 
 
+TRAIN_KEYS = ("recipe", "function", "version")
+"""Keys of `[train]` that are no fields of a recipe."""
+
+
 def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
     if not isinstance(section, dict):
         return []
     recipe = section.get("recipe", "quick")
     known = ["quick", *RECIPES]
+    problems = []
     if not isinstance(recipe, str) or recipe not in known:
-        return [("train.recipe", f"there is no recipe {recipe!r}{nearest(str(recipe), known)}")]
-    overrides = {name: value for name, value in section.items() if name != "recipe"}
+        problems.append(("train.recipe", f"there is no recipe {recipe!r}{nearest(str(recipe), known)}"))
+        recipe = "quick"
+    overrides = {name: value for name, value in section.items() if name not in TRAIN_KEYS}
     fields = [field.name for field in dataclasses.fields(Recipe)]
-    problems = [
-        (f"train.{name}", f"there is no such key{nearest(name, ['recipe', *fields])}")
-        for name in overrides
-        if name not in fields
-    ]
-    if not problems:
+    for name in [name for name in overrides if name not in fields]:
+        problems.append((f"train.{name}", f"there is no such key{nearest(name, [*TRAIN_KEYS, *fields])}"))
+        del overrides[name]
+    while True:  # a recipe reports one bad value at a time
         try:
             get_recipe(recipe, model if isinstance(model, str) else None, **overrides)
+            return problems
         except (ValueError, TypeError) as error:
-            problems.append((_blamed("train", overrides, str(error)), str(error)))
-    return problems
+            blamed = _blamed("train", overrides, str(error))
+            problems.append((blamed, str(error)))
+            if blamed == "train":
+                return problems
+            del overrides[blamed.removeprefix("train.")]
 
 
 def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:

@@ -72,6 +72,11 @@ class Silent:
         self.done += 1
         self.eta.finished(cost_class, seconds)
 
+    def drop(self, cost_class: str) -> None:
+        """A task will not be done, as one that it needs has failed."""
+        self.done += 1
+        self.eta.finished(cost_class, 0.0)
+
     def note(self, text: str) -> None:
         """Something to know that belongs to no task."""
 

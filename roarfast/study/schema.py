@@ -24,6 +24,7 @@ from roarfast.data.load import SOURCES
 from roarfast.explain.options import Options
 from roarfast.study import fills, names
 from roarfast.study.protocol import find
+from roarfast.study.usercode import source_of
 from roarfast.train.recipe import Recipe, get_recipe
 
 Order = Literal["morf", "lerf"]
@@ -125,20 +126,32 @@ class ModelConfig(_Section):
     """Which network; `options` go to its factory.
 
     `weights` is a state dict to start from. With `trained` the network is done: its weights are those of the file, or those
-    its factory loads, and no protocol may train.
+    its factory loads, and no protocol may train. Keys of results hash the files of a factory of the user's; with `version`
+    they hash that number instead.
     """
 
     name: str = "convnet"
     weights: str | None = None
     trained: bool = False
     options: dict[str, Any] = {}
+    version: int | None = Field(None, ge=1)
 
 
 class TrainConfig(BaseModel):
-    """A recipe by name; every other key overrides one of its fields."""
+    """A recipe by name; every other key overrides one of its fields.
+
+    `function` trains instead of our loop: `f(model, batches, seed)` → state dict, see `roarfast.study.own_training`. The keys
+    of results hash its files, or `version` if that is given.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     recipe: str = "quick"
+    function: Annotated[str, AfterValidator(_importable)] | None = None
+    version: int | None = Field(None, ge=1)
+
+    def as_hashed(self) -> dict[str, Any]:
+        """What keys hash of a training function."""
+        return {} if self.function is None else {"object": self.function} | code_of(self.function, self.version)
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -171,13 +184,14 @@ class OutsideConfig(_Section):
 
     `object` is `package.module:function`: of an estimator `f(model, x, target, **options)` (see
     `roarfast.explain.External`), of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
-    gets `seed` and `index`, the sample ids, and must draw from these alone. `version` goes into the keys of results.
+    gets `seed` and `index`, the sample ids, and must draw from these alone. The keys of results hash the files of the
+    function (`usercode`); with `version` they hash that number instead.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$")
     object: Annotated[str, AfterValidator(_importable)]
     options: dict[str, Any] = {}
-    version: int = Field(1, ge=1)
+    version: int | None = Field(None, ge=1)
 
     def function(self) -> Callable[..., Any]:
         """The function with its options."""
@@ -187,6 +201,14 @@ class OutsideConfig(_Section):
         bound = functools.partial(found, **self.options)
         bound.random = getattr(found, "random", False)  # type: ignore[attr-defined]
         return bound
+
+
+def code_of(reference: str, version: int | None) -> dict[str, Any]:
+    """What keys hash of code from outside: its files, or the version that its author gives it."""
+    if version is not None:
+        return {"version": version}
+    source = source_of(reference) if is_reference(reference) else {}
+    return {"source": source} if source else {}
 
 
 class GridConfig(_Section):
@@ -304,9 +326,12 @@ class StudyConfig(_Section):
         return values
 
     def outside(self) -> dict[str, Any]:
-        """What keys hash of estimators and post-processings from outside: name → object, options, version."""
+        """What keys hash of estimators and post-processings from outside: name → object, options, and version or files."""
         return {
-            kind: {e.name: e.model_dump(mode="json", exclude={"name"}) for e in getattr(self, kind)}
+            kind: {
+                e.name: {"object": e.object, "options": e.options} | code_of(e.object, e.version)
+                for e in getattr(self, kind)
+            }
             for kind in ("estimators", "postprocessings")
         }
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roarfast._objects import make_importable
 from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
 from roarfast.study.errors import StudyError
 from roarfast.study.executor import Executor, RunOutcome
 from roarfast.study.grid import filter_cells, grid_cells, shard_cells
-from roarfast.study.identity import Identity, identify
+from roarfast.study.identity import Identity, identify, user_code
 from roarfast.study.images import data_warnings, forget_shared_data, load_data, share_data
 from roarfast.study.keys import Seeds
 from roarfast.study.plan import Plan, build_plan, bytes_needed
+from roarfast.study.preflight import chance_warning, try_model
 from roarfast.study.progress import Silent
 from roarfast.study.protocol import find
 from roarfast.study.records import Cell
@@ -43,6 +44,8 @@ class Setup:
     cells: dict[str, Cell]
     plan: Plan
     devices: list[str]
+    notes: tuple[str, ...] = ()
+    """What the run should say at its start, and the report."""
 
 
 class Study:
@@ -65,6 +68,8 @@ class Study:
         self.config = config if isinstance(config, StudyConfig) else validate(config)
         self.folder = Path(out) if out is not None else Path("runs") / self.config.name
         self.source = Path(source) if source is not None else None
+        if self.source is not None:
+            make_importable(self.source.resolve().parent)
 
     @classmethod
     def from_toml(
@@ -108,17 +113,17 @@ class Study:
         shard: tuple[int, int] | None = None,
     ) -> Setup:
         """Reads the data, and works out keys and tasks; runs nothing."""
-        if self.source is not None:
-            make_importable(self.source.resolve().parent)
         devices = choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
-        identity = identify(self.config, *load_data(self.config.data), devices[0])
+        train, test = load_data(self.config.data)
+        notes = (*data_warnings(self.config.data), *try_model(self.config, train))
+        identity = identify(self.config, train, test, devices[0])
         grid = self.cells
         chosen = shard_cells(grid, *shard) if shard else grid
         if only:
             chosen = filter_cells(chosen, only)
         plan = build_plan(self.config, identity, grid, chosen)
         mine = grid if not shard else chosen
-        return Setup(identity, {identity.key(cell): cell for cell in mine}, plan, devices)
+        return Setup(identity, {identity.key(cell): cell for cell in mine}, plan, devices, notes)
 
     def run(
         self,
@@ -159,13 +164,14 @@ class Study:
                 executor = Executor(setup.plan, store, progress, lambda task: task.is_present(files), self._forget)
                 facts = {"workers": len(setup.devices), "threads": self.config.run.threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
-                for doubt in data_warnings(self.config.data):
+                for doubt in setup.notes:
                     progress.note(f"warning: {doubt}")
                 if on_setup is not None:
                     on_setup(setup)
                 if executor.left:
                     self._execute(executor, setup.devices, progress)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
+                store.put(data_warnings=[*setup.notes, *self._at_chance(store)])
             self.results.to_csv(files.results_csv)
             return executor.outcome
 
@@ -175,7 +181,8 @@ class Study:
             config=self.config.model_dump(mode="json"),
             numerics=setup.identity.numerics,
             data=setup.identity.data,
-            data_warnings=list(data_warnings(self.config.data)),
+            data_warnings=list(setup.notes),
+            code=user_code(self.config),
             classes=load_data(self.config.data)[0].num_classes,
             versions=versions(),
             hardware=hardware(setup.devices, self.config.run.threads),
@@ -183,6 +190,13 @@ class Study:
         )
         store.register(list(setup.cells.items()), self.config.data.name)
         store.reopen()
+
+    def _at_chance(self, store: Store) -> list[str]:
+        """A sentence per base model that has learnt nothing, for the report; workers say it when they find it."""
+        test = load_data(self.config.data)[1]
+        bases = [record for record in load(self.folder) if record.protocol == "base" and record.accuracy is not None]
+        found = ((record.trial, chance_warning(record.accuracy or 0.0, test)) for record in bases)
+        return [f"trial {trial}: {text}" for trial, text in found if text]
 
     def _execute(self, executor: Executor, devices: list[str], progress: Silent) -> None:
         dump, files = self.config.model_dump(mode="json"), RunFolder(self.folder)
@@ -200,12 +214,6 @@ class Study:
         """Codes are quickly made again from maps, so they go when the last task that needs them is done."""
         if not self.config.run.keep_codes:
             RunFolder(self.folder).delete_codes(task.key)
-
-
-def make_importable(folder: Path) -> None:
-    """Lets `model.name = "my_file:function"` find a file beside the config: last on the path, so that it shadows nothing."""
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
 
 
 def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any]) -> None:
@@ -229,6 +237,12 @@ def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], 
     missing = set(store.statuses()) - set(cells)
     if not missing:
         return
+    was, now = store.get("code", {}), user_code(config)
+    changes += [
+        f"{name.replace('.', '/')}.py, which results depend on (version = … in the config tells a change that matters from one that does not)"
+        for name in sorted({*was, *now})
+        if was.get(name) != now.get(name)
+    ]
     if not changes:
         changes.append(
             f"the grid lost {len(missing)} of its cells, or the images or the code behind them changed since the run began"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,11 @@ def load_weights(model: nn.Module, path: str | Path) -> list[str]:
 
     Args:
         model: receives the weights, in place.
-        path: file written by `torch.save(state_dict)`, or a checkpoint with a `"model"` or `"state_dict"` entry.
+        path: file written by `torch.save(state_dict)`, or a checkpoint with a `"model"` or `"state_dict"` entry. Prefixes
+            that `DistributedDataParallel` and `torch.compile` add to all names are taken off.
+
+    Raises:
+        FileNotFoundError, ValueError: The file is missing, cannot be read as weights, or does not fit; they name it.
     """
     path = Path(path)
     if not path.is_file():
@@ -230,10 +235,7 @@ def load_weights(model: nn.Module, path: str | Path) -> list[str]:
             f"model weights not found: {path}. Save them once with "
             "`torch.save(torchvision.models.resnet50(weights='DEFAULT').state_dict(), path)` where there is a network."
         )
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    for key in ("model", "state_dict"):
-        if isinstance(state, dict) and isinstance(state.get(key), dict):
-            state = state[key]
+    state = _read_state(path)
     own = model.state_dict()
     kept = [
         name
@@ -249,6 +251,33 @@ def load_weights(model: nn.Module, path: str | Path) -> list[str]:
         )
     model.load_state_dict({name: own[name] if name in kept else state[name] for name in own})
     return kept
+
+
+def _read_state(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a weights file by name, nothing unpickled."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "Weights only load failed" not in str(error) or "Unsupported operand" in str(error):
+            raise ValueError(f"{path} is no file that torch.save wrote, or is damaged") from None
+        raise ValueError(
+            f"{path} holds more than tensors (a whole pickled model, or other objects) and is not read, since that can run "
+            "code: save the weights with torch.save(model.state_dict(), path)"
+        ) from None
+    except Exception as error:  # OSError, RuntimeError, EOFError, KeyError, …: torch names no common class
+        raise ValueError(f"{path} is damaged or was not written by torch.save ({type(error).__name__})") from None
+    for key in ("model", "state_dict"):
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
+    if not isinstance(state, dict) or not state or not all(isinstance(v, torch.Tensor) for v in state.values()):
+        raise ValueError(f"{path} must hold a state dict, names with tensors, got {type(state).__name__}")
+    for prefix in _WRAPPERS:
+        if all(str(name).startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return state
+
+
+_WRAPPERS = ("_orig_mod.", "module.")  # of torch.compile and of (Distributed)DataParallel
 
 
 def _resolve(name_or_factory: str | ModelFactory) -> ModelFactory:

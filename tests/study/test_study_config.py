@@ -118,3 +118,51 @@ def test_data_paths_are_relative_to_the_config_and_the_root_can_be_given(tmp_pat
 def test_mask_only_is_added_beside_roar() -> None:
     config = parse_config(TINY).with_mask_only()
     assert config.grid[0].protocols == ["roar", "road", "mask-only"]
+
+
+BAD_VALUES = {
+    "recipe": ("train", 'recipe = "quik"', "there is no recipe 'quik'"),
+    "unknown field": ("train", "epoch = 3", "train.epoch"),
+    "text as number": ("train", 'lr = "0.1"', "train.lr"),
+    "negative batch": ("train", "batch_size = -4", "train.batch_size"),
+    "rate twice": ("grid", "drops = [0.3, 0.3]", "0.3 is there twice"),
+    "rate in per cent": ("grid", "drops = [30]", "30 % is 0.3"),
+    "no such model": ("model", 'name = "convnett"', "there is no model 'convnett'"),
+    "no such set": ("data", 'name = "shape"', "there is no data set 'shape'"),
+    "one split": ("data", 'name = "x"\ntrain = "a.npz"', "train and test come together"),
+    "order": ("grid", 'orders = ["up"]', "'morf' or 'lerf'"),
+    "no cells": ("grid", 'postprocess = ["max"]\nestimators = ["rand"]', "take no post-processing"),
+    "estimator": ("grid", 'estimators = ["gradd"]', "gradd"),
+    "rule": ("removal", 'rule = "exakt"', "did you mean 'exact'"),
+    "workers": ("run", "workers = 0", "must be 'auto' or at least 1"),
+    "trials": ("", "trials = 0", "trials"),
+}
+
+
+def with_problems(*names: str) -> str:
+    """A config with the sections of some bad values in it."""
+    sections = {
+        "": ['name = "x"'], "data": ['name = "shapes"'], "model": [], "train": [], "removal": [], "run": [],
+        "grid": ['protocols = ["roar"]', 'estimators = ["grad"]', "drops = [0.5]"],
+    }  # fmt: skip
+    for name in names:
+        section, lines, _ = BAD_VALUES[name]
+        for line in lines.splitlines():
+            key = line.split("=")[0]
+            sections[section] = [old for old in sections[section] if old.split("=")[0] != key] + [line]
+    heads = {"": "", "grid": "[[grid]]"}
+    return "\n".join("\n".join([heads.get(name, f"[{name}]"), *lines]) for name, lines in sections.items())
+
+
+@pytest.mark.parametrize("first", BAD_VALUES)
+def test_of_two_problems_both_are_reported(first: str) -> None:
+    for second in BAD_VALUES:
+        same_key = {first, second} in (
+            {"rate twice", "rate in per cent"}, {"no such set", "one split"}, {"no cells", "estimator"},
+        )  # fmt: skip
+        if same_key or second == first:
+            continue
+        with pytest.raises(ConfigError) as error:
+            parse_config(with_problems(first, second))
+        for name in (first, second):
+            assert BAD_VALUES[name][2] in str(error.value), f"{first} and {second}: {error.value}"

@@ -1,0 +1,88 @@
+"""What is tried before anything is trained: the model with its weights, and the user's functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+from roarfast.data import Dataset
+from roarfast.study.errors import StudyError
+from roarfast.study.schema import StudyConfig
+from roarfast.train import build_model, load_weights
+
+_TRIED = 2
+"""Images of the first pass through a model; one would be too few for batch normalisation."""
+
+
+def try_model(config: StudyConfig, train: Dataset) -> list[str]:
+    """Builds the model, loads its weights and looks at two images with it: whatever is wrong is one error, at once.
+
+    Returns:
+        What the run should say about it.
+
+    Raises:
+        StudyError: In one line, naming the key of the config and the file.
+    """
+    model, channels = config.model, train.image_shape[2]
+    call = ", ".join(
+        [f"num_classes={train.num_classes}", *([f"in_channels={channels}"] if channels != 3 else []), *model.options]
+    )
+    try:
+        net = build_model(model.name, train.num_classes, channels, seed=0, **model.options)
+    except Exception as error:  # somebody else's function may raise anything
+        hint = ""
+        if isinstance(error, TypeError) and "argument" in str(error):
+            hint = (
+                f". It is called as f({call}), with in_channels= if it names that or the images are not RGB, and must "
+                "return a torch.nn.Module"
+            )
+        raise StudyError(f"model.name = {model.name!r}: {type(error).__name__}: {error}{hint}") from None
+    notes = []
+    if model.weights is not None:
+        try:
+            fresh = load_weights(net, model.weights)
+        except (OSError, ValueError) as error:
+            raise StudyError(f"model.weights: {error}") from None
+        if fresh and not model.trained:
+            notes.append(
+                f"model.weights: {model.weights} does not fit {', '.join(fresh)}, which start fresh: it was trained for "
+                "other classes"
+            )
+    _try_images(net, model.name, train)
+    return notes
+
+
+def _try_images(net: nn.Module, name: str, train: Dataset) -> None:
+    images = np.ascontiguousarray(train.images[:_TRIED])
+    x = torch.from_numpy(np.concatenate([images] * _TRIED)[:_TRIED]).permute(0, 3, 1, 2).float() / 255
+    try:
+        with torch.no_grad():
+            logits = net.eval()(x)
+    except Exception as error:  # as above
+        h, w, c = train.image_shape
+        raise StudyError(
+            f"model.name = {name!r} does not take images of {h}x{w} with {c} channels: {type(error).__name__}: {error}"
+        ) from None
+    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else None
+    if shape is None or len(shape) != 2 or len(x) != shape[0]:
+        got = f"a tensor of shape {shape}" if shape is not None else type(logits).__name__
+        raise StudyError(
+            f"model.name = {name!r} must map images [N, C, H, W] to logits [N, classes], one tensor, got {got}"
+        )
+    if shape[1] < train.num_classes:
+        raise StudyError(f"model.name = {name!r} has {shape[1]} outputs, but the data has {train.num_classes} classes")
+
+
+def chance_warning(accuracy: float, test: Dataset) -> str | None:
+    """A sentence if a base model is not better than always naming the most frequent class; None if it is."""
+    share = float(np.bincount(test.labels).max() / len(test))
+    margin = 2 * math.sqrt(share * (1 - share) / len(test))
+    if accuracy > share + margin or share == 1:
+        return None
+    return (
+        f"a base model at chance: it is right on {100 * accuracy:.1f} % of {len(test)} test images, and the most frequent class is "
+        f"{100 * share:.1f} % of them. Its explanations explain nothing, and no ranking of them means anything"
+    )
