@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -324,7 +325,8 @@ class Store:
             try:
                 yield
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # on a full disk SQLite has rolled back already
+                    self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
 
@@ -333,7 +335,7 @@ class Store:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if "full" in str(error):
+            if "full" in str(error) or ("I/O" in str(error) and _is_full(self.path.parent)):
                 raise OutOfSpace(disk_full_message(self.path.parent)) from None
             raise StudyError(f"cannot write {self.path}: {error}") from None
         except sqlite3.DatabaseError as error:
@@ -402,6 +404,11 @@ def _refuse_newer(database: sqlite3.Connection, path: Path) -> None:
         raise StudyError(
             f"{path} was written by a newer roarfast: its store has version {found}, this one knows up to {VERSION}"
         )
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether not even a page fits: SQLite calls that an I/O error where it maps a file (`-shm`)."""
+    return shutil.disk_usage(folder).free < 64 << 10
 
 
 def disk_full_message(folder: Path) -> str:

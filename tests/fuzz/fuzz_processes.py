@@ -15,12 +15,14 @@ import roarfast as rf
 
 THREAD_CASES = 24
 """Calls of one case of flavour `threads`."""
+RACED, GATHERS = 2048, 200
+"""Samples of a batch, long enough to be spoiled while it is made, and batches of one case."""
 
 
 def thread_case(rng: Rng) -> str:
     """Several Python threads inside ops at once, while another spoils the index of a batch."""
     cases = [pick(rng, list(OPS.values()))(rng) for _ in range(THREAD_CASES)]
-    images, index = np.zeros((4, 3, 16, 16), np.uint8), np.zeros(64, np.int64)
+    images, index = np.zeros((4, 3, 16, 16), np.uint8), np.zeros(RACED, np.int64)
     found: list[str] = []
     stop = threading.Event()
 
@@ -37,7 +39,7 @@ def thread_case(rng: Rng) -> str:
             index[:] = 0
 
     def gather() -> None:
-        while not stop.is_set():
+        for _ in range(GATHERS):
             try:
                 rf.gather_batch(images, index)
             except ValueError as error:
@@ -48,11 +50,10 @@ def thread_case(rng: Rng) -> str:
     others = [threading.Thread(target=f) for f in (spoil, gather)]
     for thread in workers + others:
         thread.start()
-    for thread in workers:
+    for thread in [*workers, others[1]]:
         thread.join()
     stop.set()
-    for thread in others:
-        thread.join()
+    others[0].join()
     return found[0] if found else ""
 
 

@@ -181,3 +181,18 @@ def test_eta_uses_what_was_timed_and_guesses_the_rest() -> None:
 )
 def test_duration(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_full_disk_is_called_so_whatever_sqlite_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roarfast.study import store as module
+    from roarfast.study.errors import OutOfSpace
+
+    with Store.create(tmp_path) as store:
+        with pytest.raises(StudyError, match=r"cannot write .*results\.sqlite: disk I/O error"), store._guarded():
+            raise sqlite3.OperationalError("disk I/O error")
+        monkeypatch.setattr(module, "_is_full", lambda folder: True)
+        with pytest.raises(OutOfSpace, match="no space left on the disk"), store._guarded():
+            raise sqlite3.OperationalError("disk I/O error")
+        with pytest.raises(OutOfSpace, match="no space left on the disk"), store._transaction():
+            store._connection.execute("ROLLBACK")  # as SQLite does by itself
+            raise sqlite3.OperationalError("database or disk is full")

@@ -83,7 +83,8 @@ class StudySubject:
         return run
 
     def result(self, folder: Path) -> Any:
-        return outcome(folder / "run")
+        examples = {path.name: _content(path) for path in sorted((folder / "run" / "examples").glob("*.npz"))}
+        return outcome(folder / "run"), examples
 
     def forget(self, folder: Path, kind: Kind) -> None:
         with sqlite3.connect(folder / "run" / "results.sqlite") as database:
@@ -96,6 +97,12 @@ class StudySubject:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _content(path: Path) -> dict[str, str]:
+    """The arrays of an `.npz` file, not the bytes between them, such as times."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: hashlib.sha256(file[name].tobytes()).hexdigest() for name in file.files}
 
 
 class ResponsesSubject:
@@ -133,8 +140,7 @@ class ResponsesSubject:
         return run
 
     def result(self, folder: Path) -> Any:
-        with np.load(folder / "answers.npz", allow_pickle=False) as file:  # not the bytes between them, such as times
-            return {name: hashlib.sha256(file[name].tobytes()).hexdigest() for name in file.files}
+        return _content(folder / "answers.npz")
 
     def forget(self, folder: Path, kind: Kind) -> None:
         """Nothing: a finished file is read by every further call."""

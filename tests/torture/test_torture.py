@@ -101,3 +101,17 @@ def test_lives_say_how_they_ended(tmp_path: Path) -> None:
     end = live(refuses, tmp_path / "log")
     assert end.code == 2 and end.kind == "OSError"
     assert end.names(tmp_path / "a.npy") and not end.names(tmp_path / "elsewhere" / "b.npy")
+
+
+def test_records_of_several_runs_are_one_table() -> None:
+    import json
+
+    from torture_record import report
+
+    runs = [
+        {"seed": 2, "table": {"pack": {"kills": 3}, "maps": {"damaged": 1, "noticed, made again": 1}}, "failures": []},
+        {"seed": 1, "table": {"pack": {"kills": 4}}, "failures": ["maps: another result"]},
+    ]
+    page = "\n".join(report(json.dumps(run) for run in runs))
+    assert "Seeds 1, 2: 1 failures:" in page and "- maps: another result" in page
+    assert "| pack | 7 |" in page and "| maps | 1 | 1 |" in page and "Full disks" not in page

@@ -129,7 +129,7 @@ class Torture:
             self.count(kind.name, "UNNAMED")
             self.failures.append(f"{kind.name}: {where}: a message without the file: {spoke[:1]}")
         else:
-            self.count(kind.name, "noticed, made again" if spoke else "harmless: the same result")
+            self.count(kind.name, "noticed, made again" if spoke else "the same result, no message")
         self.check(subject, folder, kind.name, where)
 
     def _ended(self, row: str, where: str, end: End, path: Path) -> None:
