@@ -52,33 +52,28 @@ def soundness_step(images: np.ndarray, maps: np.ndarray, labels: np.ndarray, rat
 
 def soundness(quick: bool) -> Iterator[Fields]:
     """The gate is at 90 % removed; 50 % is reported."""
-    side, count = (64 if quick else 224), 4
+    side, count = (64 if quick else 224), 2
     rng = np.random.default_rng(0)
-    images = rng.random((count, 3, side, side)).astype(np.float32)
+    pixels = rng.integers(0, 256, (count, 3, side, side), dtype=np.uint8)
+    images = pixels / np.float32(255)
     maps = rf.gaussian_filter(rng.random((count, side, side)).astype(np.float32), 3.0)
     labels, model = np.zeros(count, np.int64), _free(3)
-    for rate, floor in ((0.5, 0.0), (0.9, 100.0)):
-        how = metrics.Perturbation(order="lerf", noise=0.0)
+    for middle, floor in ((0.5, 0.0), (0.9, 100.0)):
+        rates = tuple(middle + 0.01 * k for k in range(-2, 2))  # steps of 1 %, as the score takes them
 
-        def ours(rate: float = rate, how: Any = how) -> Any:
-            codes = rf.rank_codes(maps, (rate,), order="lerf")
+        def ours(rates: tuple[float, ...] = rates) -> Any:
+            how = metrics.Perturbation(order="lerf", noise=0.0)
+            codes = rf.rank_codes(maps, rates, order="lerf")
             found = metrics.respond(
-                model,
-                images,
-                codes=codes,
-                drops=(rate,),
-                labels=labels,
-                perturbation=how,
-                layout="NCHW",
-                progress=False,
+                model, pixels, codes=codes, drops=rates, labels=labels, perturbation=how, layout="NCHW", progress=False
             )
-            mass = rf.code_sums(maps, codes, 2)
-            return np.array([found.correct.mean(), (mass[:, 1] / mass.sum(1)).mean()])
+            left = rf.code_sums(maps, codes, len(rates) + 1)[:, ::-1].cumsum(1)[:, ::-1]
+            return np.stack([found.correct.mean(1), (left[:, 1:] / left[:, :1]).mean(0)], 1)
 
-        def theirs(rate: float = rate) -> Any:
-            return soundness_step(images, maps, labels, rate, model)
+        def theirs(rates: tuple[float, ...] = rates) -> Any:
+            return np.array([soundness_step(images, maps, labels, rate, model) for rate in rates])
 
-        case = f"one step, {count}x3x{side}x{side}, {rate:.0%} removed, free model"
+        case = f"{len(rates)} steps at {middle:.0%} removed, {count}x3x{side}x{side}, free model"
         yield "scores soundness", case, "soco (restated)", ours, theirs, floor, 1e-3
 
 
@@ -88,7 +83,11 @@ def flipping(quick: bool) -> Iterator[Fields]:
 
     count, side, step = (16 if quick else 64), 32, 32
     rng = np.random.default_rng(1)
-    x, a = rng.random((count, 1, side, side)).astype(np.float32), rng.random((count, side, side)).astype(np.float32)
+    pixels, a = (
+        rng.integers(0, 256, (count, 1, side, side), np.uint8),
+        rng.random((count, side, side)).astype(np.float32),
+    )
+    x = pixels / np.float32(255)
     y, model = np.zeros(count, np.int64), _free(1)
     rates = tuple((step * k + 0.5) / side**2 for k in range(1, side * side // step))
 
@@ -114,7 +113,7 @@ def road(quick: bool) -> Iterator[Fields]:
     torch.manual_seed(0)
     model = import_torchvision("models").resnet18(num_classes=10).eval()
     rng = np.random.default_rng(2)
-    x = torch.from_numpy(rng.random((count, 3, side, side)).astype(np.float32))
+    x = torch.from_numpy(rng.integers(0, 256, (count, 3, side, side), np.uint8)).float() / 255
     cams = rf.gaussian_filter(rng.random((count, side, side)).astype(np.float32), 8.0)
     cams = (cams - cams.min((1, 2), keepdims=True)) / np.ptp(cams, (1, 2), keepdims=True)
     targets = [lambda out: out.softmax(-1)[0]] * count

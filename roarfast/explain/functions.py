@@ -15,6 +15,8 @@ HOMES = {
     "excitation": "roarfast.explain.excitation:excitation",
     "iba": "roarfast.explain.bottleneck:bottleneck",
     "rollout": "roarfast.explain.rollout:rollout",
+    "experturb": "roarfast.explain.extremal:extremal",
+    "deepshap": "roarfast.explain.deepshap:deepshap",
 }
 """Where each is: a function `f(model, x, target, *, layer) -> map`, as `External` takes, with the layer of Grad-CAM."""
 

@@ -10,10 +10,10 @@ GRADIENT_BASES = ("grad", "gi", "ig", "gb", "gc")
 """Bases that an ensemble can average: each is computed from gradients, so noise on the input moves it."""
 
 MODEL_FREE_BASES = ("sobel", "rand", "nested_block")
-FUNCTION_BASES = ("deconvnet", "linear-approx", "excitation", "iba", "rollout")
+FUNCTION_BASES = ("deconvnet", "linear-approx", "excitation", "iba", "rollout", "experturb", "deepshap")
 """Bases with passes of their own, one file each: `roarfast.explain.functions` knows where."""
 
-AT_A_LAYER = ("gc", "linear-approx", "excitation", "iba", "rollout")
+AT_A_LAYER = ("gc", "linear-approx", "excitation", "iba", "rollout", "experturb")
 """Bases whose maps have one channel: they look at a layer (the option `gc_layer`) and are scaled up to the image."""
 
 BASES = GRADIENT_BASES + MODEL_FREE_BASES + FUNCTION_BASES
@@ -24,7 +24,7 @@ estimator := term | term "^2"                      ^2: the squared values
 term      := base | ensemble | ensemble "(" gradient-base ")"
 ensemble  := "sg" | "sg-sq" | "vg"                 SmoothGrad, SmoothGrad-squared, VarGrad; of grad unless a base is given
 base      := gradient-base | "sobel" | "rand" | "nested_block" | function-base | a name given to a user's estimator
-function-base := "deconvnet" | "linear-approx" | "excitation" | "iba" | "rollout"
+function-base := "deconvnet" | "linear-approx" | "excitation" | "iba" | "rollout" | "experturb" | "deepshap"
 gradient-base := "grad" | "gi" | "ig" | "gb" | "gc"
 examples: grad  grad^2  ig^2  sg^2  sg-sq(ig)  vg(gb)  gc^2  sobel^2  rand"""
 

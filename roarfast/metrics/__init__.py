@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from roarfast.metrics.distances import hausdorff, introduce, remove, separation
     from roarfast.metrics.engine import make_codes, respond
     from roarfast.metrics.evaluation import evaluate
+    from roarfast.metrics.finetuning import finetune
     from roarfast.metrics.inputs import Inputs, read_inputs
     from roarfast.metrics.nulls import NULLS, Null, null_maps
     from roarfast.metrics.perturbation import Perturbation
@@ -41,6 +42,7 @@ _HOMES = {
     "engine": ("make_codes", "respond"),
     "pgd": ("Enhanced", "enhance"),
     "evaluation": ("evaluate",),
+    "finetuning": ("finetune",),
     "inputs": ("Inputs", "read_inputs"),
     "nulls": ("NULLS", "Null", "null_maps"),
     "perturbation": ("Perturbation",),
@@ -92,6 +94,7 @@ __all__ = [
     "evaluate",
     "excess",
     "expected_dice",
+    "finetune",
     "get_score",
     "hausdorff",
     "holm",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import roarfast as rf
+from roarfast.explain.hashing import checksum
 from roarfast.metrics.engine import make_codes, respond
 from roarfast.metrics.inputs import Inputs
 from roarfast.metrics.maps import segment_means
@@ -18,6 +19,8 @@ from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
 from roarfast.metrics.responses import Responses
+
+_KEPT = 1 << 21  # answers kept, each of about 30 bytes
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Problem:
     options: dict[str, Any] = field(default_factory=dict)
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
     _predicted: Tensor | None = None
+    _answers: dict[Any, Responses] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -79,27 +83,36 @@ class Problem:
         if codes is None:
             assert a is not None
             codes = self.codes(a, drops, how)
-        if isinstance(scored, str) and scored == "predicted":
-            if self._predicted is None:
-                first = respond(
-                    self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how,
-                    scored="predicted", seed=self.seed if seed is None else seed, index=self.ids, **self.options,
-                )  # fmt: skip
-                self._predicted = torch.from_numpy(first.scored)
-                return first
+        if isinstance(scored, str) and scored == "predicted" and self._predicted is not None:
             scored = self._predicted
-        return respond(
+        drawn = self.seed if seed is None else seed
+        asked = scored if isinstance(scored, str) else checksum(np.asarray(scored))
+        key = (checksum(codes.numpy()), tuple(drops), how, asked, drawn)
+        if key in self._answers:
+            return self._answers[key]
+        found = respond(
             self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how, scored=scored,
-            seed=self.seed if seed is None else seed, index=self.ids, filled=self._attacked(how, scored),
-            **self.options,
+            seed=drawn, index=self.ids, filled=self._attacked(how, scored), **self.options,
         )  # fmt: skip
+        if isinstance(scored, str) and scored == "predicted":
+            self._predicted = torch.from_numpy(found.scored)
+        self._remember(key, found)
+        return found
+
+    def _remember(self, key: Any, found: Responses) -> None:
+        """Keeps answers: maps that remove the same pixels (powers of a map; deletion and flipping) ask the model once."""
+        self._answers[key] = found
+        while len(self._answers) > 1 and sum(a.removed.size for a in self._answers.values()) > _KEPT:
+            del self._answers[next(iter(self._answers))]
 
     def _attacked(self, how: Perturbation, scored: Any) -> Tensor | None:
         """The attacked images, for the fill that needs them; made once for all maps."""
-        if how.fill != "adversarial" or not isinstance(scored, (str, Tensor)):
-            return None
-        target = scored if isinstance(scored, Tensor) else self.labels
-        key = ("attacked", isinstance(scored, Tensor))
+        if how.fill != "adversarial" or not (
+            scored is self._predicted or (isinstance(scored, str) and scored == "label")
+        ):
+            return None  # respond makes its own
+        target = self.labels if isinstance(scored, str) else torch.as_tensor(scored)
+        key = ("attacked", isinstance(scored, str))
         if key not in self.shared:
             place = choose_device(self.model, self.inputs.pixels, True, self.options.get("device"))
             self.shared[key] = adversarial_pixels(self.model, self.inputs, target, place)

@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402
 
 from roarfast import metrics  # noqa: E402
 from roarfast.explain import PostProcess  # noqa: E402
-from roarfast.metrics.auditing import FILLS, POSTPROCESSINGS, SCORES  # noqa: E402
+from roarfast.metrics.auditing import FILLS, POSTPROCESSINGS, SCORES, kendall  # noqa: E402
 
 QUICK = {"soundness": {"step": 0.1}, "sensitivity_n": {"draws": 3}, "faithfulness_correlation": {"draws": 3},
          "infidelity": {"draws": 2}, "completeness": {"rates": (0.2, 0.5, 0.8)}}  # fmt: skip
@@ -70,6 +70,15 @@ def test_agreement(found) -> None:
     tau = pairs[("deletion", "zero"), ("pixel_flipping", "zero")]
     assert -1 <= tau.low <= tau.value <= tau.high <= 1 or np.isnan(tau.value)
     assert all(abs(e.value) <= 1 for e in pairs.values() if np.isfinite(e.value))
+
+
+def test_kendall_is_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, (20, 9)).astype(float), rng.random((20, 9))
+    expected = [stats.kendalltau(a, b).statistic for a, b in zip(x, y)]
+    np.testing.assert_allclose(kendall(x, y), expected)
+    assert np.isnan(kendall(np.ones((1, 4)), y[:1, :4])).all()
 
 
 def test_a_score_that_refuses_says_why() -> None:

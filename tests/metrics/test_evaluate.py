@@ -13,7 +13,7 @@ from roarfast import metrics  # noqa: E402
 from roarfast.explain import explain  # noqa: E402
 
 ALL = ("road", "deletion", "insertion", "pixel_flipping", "reference_flipping", "completeness", "soundness(step=0.1)",
-       "sensitivity_n(draws=4)", "faithfulness_correlation(draws=4)", "infidelity(draws=2)")  # fmt: skip
+       "sensitivity_n(draws=4)", "faithfulness_correlation(draws=4)", "infidelity(draws=2)", "f_fidelity(draws=1, sizes=(0.3, 0.6))")  # fmt: skip
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 
@@ -190,6 +190,7 @@ def test_segments(name) -> None:
         "sensitivity_n(draws=4)",
         "faithfulness_correlation(draws=4)",
         "infidelity(draws=2)",
+        "f_fidelity(draws=1, sizes=(0.3, 0.6))",
     ):
         assert same[key].value == pytest.approx(coarse[key].value, abs=1e-6)
     assert np.isfinite(coarse[key].value)
