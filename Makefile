@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -30,6 +30,7 @@ help:
 	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
+	@echo "make test-aarch64  the CPU kernels for aarch64 under qemu-user: the same bits as on this machine"
 	@echo "make fuzz       attack the ops at random under AddressSanitizer and UBSan, MINUTES=30 SEED=1"
 	@echo "make torture    kills, damaged bytes and full disks at every kind of file of studies, packs and responses; ends with a table"
 	@echo "make lock       constraints.lock: the pinned packages with their hashes"
@@ -106,6 +107,10 @@ test-install: $(BIN)/.packages
 
 test-asan: build $(BIN)/.packages
 	PATH="$(abspath $(BIN)):$$PATH" bash tests/backends/run_simt_asan.sh
+
+# The CPU kernels cross-compiled and run under qemu-user: the same bits as here.
+test-aarch64:
+	bash tests/backends/run_aarch64.sh
 
 # A seed of one's own (SEED=…) attacks anew; a failure prints SEED:NUMBER for tests/fuzz/fuzz_run.py --replay.
 fuzz: build $(BIN)/.packages

@@ -14,6 +14,11 @@
 #include <cuda_fp16.h>
 #endif
 
+// GCC for aarch64 has the format, but before version 13 not the type in C++.
+#if defined(__FLT16_MANT_DIG__) && defined(__x86_64__)
+#define RF_HAS_FLOAT16
+#endif
+
 namespace rf {
 
 struct half_t {
@@ -86,7 +91,7 @@ RF_HD compute_t<T> load(T v) {
   if constexpr (std::is_same_v<T, half_t>) {
 #if defined(__CUDA_ARCH__)
     return __half2float(__ushort_as_half(v.bits));
-#elif defined(__FLT16_MANT_DIG__)
+#elif defined(RF_HAS_FLOAT16)
     _Float16 h;  // one instruction with F16C, a library call or the bit formula without
     memcpy(&h, &v.bits, 2);
     return static_cast<float>(h);
@@ -106,7 +111,7 @@ RF_HD T store(compute_t<T> v) {
   if constexpr (std::is_same_v<T, half_t>) {
 #if defined(__CUDA_ARCH__)
     return {__half_as_ushort(__float2half_rn(v))};
-#elif defined(__FLT16_MANT_DIG__)
+#elif defined(RF_HAS_FLOAT16)
     const _Float16 h = static_cast<_Float16>(v);
     half_t r;
     memcpy(&r.bits, &h, 2);
