@@ -1,9 +1,8 @@
-// gather_batch on CUDA. A block makes a part of one sample. Where the output is
-// whole fours and positions fit 32 bits, a thread makes four values that lie
-// side by side: four pixels of every channel (planes), or four features
-// (pixels), stored together. Otherwise pixel by pixel. Per pixel and channel: 1
-// byte of image, (1 byte of code once,) 2 or 4 bytes written. No shared memory
-// but the sample's placement, which one thread draws.
+// gather_batch on CUDA. A block makes a part of one sample. Where the output is whole fours and
+// positions fit 32 bits, a thread makes four neighbouring pixels of every channel; planes are
+// stored in fours at once, three channels side by side through shared memory. Otherwise pixel by
+// pixel. Per pixel and channel: 1 byte of image, (1 byte of code once,) 2 or 4 bytes written. One
+// thread draws the sample's placement.
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
@@ -55,7 +54,7 @@ struct Source {
       rate_index;  // code_step: between the codes of channels
   bool known, nhwc, keep;
 
-  __device__ Source(const Batch& b, int64_t sample_image)
+  __device__ Source(const Batch& b, int64_t sample, int64_t sample_image)
       : scale(b.table),
         bias(b.table + b.c),
         fill(b.table + 2 * b.c),
@@ -65,7 +64,7 @@ struct Source {
         plane(h * w),
         c(static_cast<int>(b.c)),
         code_step(b.code_channels > 1 ? plane : 0),
-        rate_index(b.rate_index),
+        rate_index(static_cast<int>(b.rates ? b.rates[sample] : b.rate_index)),
         known(sample_image >= 0 && sample_image < b.n),
         nhwc(b.nhwc),
         keep(b.keep != 0) {
@@ -82,17 +81,58 @@ struct Source {
   __device__ bool removed(int channel, int at) const {
     return codes && (codes[channel * code_step + at] <= rate_index) != keep;
   }
-  // The value of a pixel (y * w + x = at) that is inside.
-  __device__ float value(int channel, int at, bool is_removed) const {
-    if (is_removed && !imputed_bytes && !imputed_halves) return fill[channel];
-    const int offset = nhwc ? at * c + channel : channel * plane + at;
-    const float level = !is_removed     ? static_cast<float>(image[offset])
-                        : imputed_bytes ? static_cast<float>(imputed_bytes[offset])
-                                        : rf::load(imputed_halves[offset]);
-    return level * scale[channel] + bias[channel];
-  }
   __device__ float outside(int channel) const {
     return known ? pad_value[channel] : rf::bits_float(0x7fc00000u);
+  }
+};
+
+// Four neighbouring pixels of the output: where they come from. Pixels of the border and of samples
+// that do not exist point at the image's first one, so that loads need no branches.
+struct FourPixels {
+  int at[4];
+  bool inside[4], removed[4];
+
+  __device__ __forceinline__ FourPixels(const Source& source, const rf::Placement& place, int p,
+                                        int out_w) {
+    int out_y = p / out_w, out_x = p - out_y * out_w;
+    const int step = place.flip ? -1 : 1, left = static_cast<int>(place.x),
+              first_x = place.flip ? left + out_w - 1 : left;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int y = static_cast<int>(place.y) + out_y, x = first_x + step * out_x;
+      inside[k] = source.inside(y, x);
+      at[k] = inside[k] ? y * source.w + x : 0;
+      removed[k] = source.removed(0, at[k]);
+      if (++out_x == out_w) out_x = 0, ++out_y;
+    }
+  }
+
+  // Their values in one channel; channels one after the other, as their codes may differ.
+  template <typename T>
+  __device__ __forceinline__ void values(const Source& source, int channel, T out[4]) {
+    if (source.code_step && channel > 0) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) removed[k] = source.removed(channel, at[k]);
+    }
+    const bool imputed = source.imputed_bytes || source.imputed_halves;
+    const float scale = source.scale[channel], bias = source.bias[channel],
+                fill = source.fill[channel], outside = source.outside(channel);
+    const int step = source.nhwc ? source.c : 1,
+              first = source.nhwc ? channel : channel * source.plane;
+    const uint8_t* image = source.image + first;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      float level = static_cast<float>(image[at[k] * step]);
+      if (imputed) {
+        const int offset = first + at[k] * step;
+        const float other = source.imputed_bytes ? static_cast<float>(source.imputed_bytes[offset])
+                                                 : rf::load(source.imputed_halves[offset]);
+        level = removed[k] ? other : level;
+      }
+      float value = level * scale + bias;
+      value = removed[k] && !imputed ? fill : value;
+      out[k] = rf::store<T>(inside[k] ? value : outside);
+    }
   }
 };
 
@@ -109,73 +149,58 @@ __global__ void __launch_bounds__(kThreads)
   const int p =
       static_cast<int>(4 * ((blockIdx.x - sample * blocks_per_sample) * kThreads + threadIdx.x));
   if (p >= pixels) return;
-  const Source source(batch, image);
-  int at[4];
-  bool inside[4], removed[4];
-  int out_y = p / out_w, out_x = p - out_y * out_w;
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int y = static_cast<int>(place.y) + out_y,
-              x = static_cast<int>(place.x) + (place.flip ? out_w - 1 - out_x : out_x);
-    at[k] = y * source.w + x;
-    inside[k] = source.inside(y, x);
-    removed[k] = inside[k] && source.removed(0, at[k]);
-    if (++out_x == out_w) out_x = 0, ++out_y;
-  }
+  const Source source(batch, sample, image);
+  FourPixels from(source, place, p, out_w);
   T* to = out + static_cast<int64_t>(sample) * source.c * pixels + p;
   for (int channel = 0; channel < source.c; ++channel) {
     rf::Four<T> four;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const bool gone = source.code_step && channel > 0 && inside[k]
-                            ? source.removed(channel, at[k])
-                            : removed[k];
-      four.v[k] =
-          rf::store<T>(inside[k] ? source.value(channel, at[k], gone) : source.outside(channel));
-    }
+    from.values(source, channel, four.v);
     *reinterpret_cast<rf::Four<T>*>(to) = four;
     to += pixels;
   }
 }
 
-// A thread per four features of the output, the channels of a pixel side by
-// side.
+// A thread per four pixels of three channels, the channels of a pixel side by side. They go out
+// through shared memory, so that neighbouring threads store neighbouring fours.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    gather_pixels_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
-                         uint32_t blocks_per_sample) {  // out [b, out_h, out_w, c]
+    gather_rgb_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
+                      uint32_t blocks_per_sample) {  // out [b, out_h, out_w, 3]
+  constexpr int kChannels = 3;
   RF_SHARED(rf::Placement, shared_place, [1]);
+  RF_SHARED(rf::Four<T>, staged, [kChannels * kThreads]);
   const uint32_t sample = blockIdx.x / blocks_per_sample;
   const int64_t image = batch.index[sample];
   const rf::Placement place = place_sample(batch, shared_place, sample, image);
-  const int out_w = static_cast<int>(batch.out_w), c = static_cast<int>(batch.c);
-  const int features = static_cast<int>(batch.out_h) * out_w * c;
-  const int first =
-      static_cast<int>(4 * ((blockIdx.x - sample * blocks_per_sample) * kThreads + threadIdx.x));
-  if (first >= features) return;
-  const Source source(batch, image);
-  const int p = first / c;
-  int channel = first - p * c, out_y = p / out_w, out_x = p - out_y * out_w, at = 0;
-  bool inside = false, removed = false;
-  rf::Four<T> four;
+  const int out_w = static_cast<int>(batch.out_w), pixels = static_cast<int>(batch.out_h) * out_w;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first = static_cast<int>(blockIdx.x - sample * blocks_per_sample) * 4 * kThreads;
+  const int p = first + 4 * thread;
+  if (p < pixels) {
+    const Source source(batch, sample, image);
+    FourPixels from(source, place, p, out_w);
+    T values[kChannels][4];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    if (k == 0 || channel == 0) {  // a new pixel
-      const int y = static_cast<int>(place.y) + out_y,
-                x = static_cast<int>(place.x) + (place.flip ? out_w - 1 - out_x : out_x);
-      at = y * source.w + x;
-      inside = source.inside(y, x);
-      removed = inside && source.removed(channel, at);
-    } else if (source.code_step && inside) {
-      removed = source.removed(channel, at);
-    }
-    four.v[k] = rf::store<T>(inside ? source.value(channel, at, removed) : source.outside(channel));
-    if (++channel == c) {
-      channel = 0;
-      if (++out_x == out_w) out_x = 0, ++out_y;
+    for (int channel = 0; channel < kChannels; ++channel)
+      from.values(source, channel, values[channel]);
+#pragma unroll
+    for (int j = 0; j < kChannels; ++j) {
+      rf::Four<T> four;
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        four.v[k] = values[(4 * j + k) % kChannels][(4 * j + k) / kChannels];
+      staged[kChannels * thread + j] = four;
     }
   }
-  *reinterpret_cast<rf::Four<T>*>(out + static_cast<int64_t>(sample) * features + first) = four;
+  __syncthreads();
+  const int left = (pixels - first) / 4 * kChannels;
+  rf::Four<T>* to = reinterpret_cast<rf::Four<T>*>(
+      out + (static_cast<int64_t>(sample) * pixels + first) * kChannels);
+#pragma unroll
+  for (int j = 0; j < kChannels; ++j) {
+    const int i = j * kThreads + thread;
+    if (i < left) to[i] = staged[i];
+  }
 }
 
 // Any size and alignment: pixel by pixel.
@@ -289,15 +314,17 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
   rf::dispatch_float(out_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {
-      const int64_t pixels = out_h * out_w, whole = batch.out_nhwc ? pixels * c : pixels;
+      const int64_t pixels = out_h * out_w;
+      const bool planes = !batch.out_nhwc || c == 1;
       constexpr int64_t kNarrow = int64_t{1} << 30;
       T* typed = static_cast<T*>(out);
-      const bool fours = whole % 4 == 0 && rf::is_aligned_for_fours(typed) &&
-                         pixels * c < kNarrow && (h + 2 * pad) * (w + 2 * pad) * c < kNarrow;
+      const bool fours = (planes || c == 3) && n * h * w > 0 && pixels % 4 == 0 &&
+                         rf::is_aligned_for_fours(typed) && pixels * c < kNarrow &&
+                         (h + 2 * pad) * (w + 2 * pad) * c < kNarrow;
       if (fours) {
-        const int64_t per_sample = (whole / 4 + kThreads - 1) / kThreads;
+        const int64_t per_sample = (pixels / 4 + kThreads - 1) / kThreads;
         if (b <= INT32_MAX / per_sample) {
-          status = rf::launch(batch.out_nhwc ? gather_pixels_kernel<T> : gather_planes_kernel<T>,
+          status = rf::launch(planes ? gather_planes_kernel<T> : gather_rgb_kernel<T>,
                               dim3(static_cast<unsigned>(b * per_sample)), dim3(kThreads), 0,
                               stream, batch, typed, per_sample);
           return;

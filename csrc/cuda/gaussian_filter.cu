@@ -31,35 +31,42 @@ struct Weights {
 };
 
 // The sum over k of weights[|k|] * centre[k * stride],
-// from the outermost pair inwards as on the CPU.
-template <typename C>
+// from the outermost pair inwards as on the CPU. kRadius: the radius if known at compile time.
+template <int kRadius = 0, typename C>
 __device__ __forceinline__ C symmetric_sum(const C* centre, int stride, const C* weights,
                                            int radius) {
   C sum = -C(0);  // -0 + x is x: no first addition
-  for (int k = radius; k > 0; --k) sum += weights[k] * (centre[-k * stride] + centre[k * stride]);
+  const auto pair = [&](int k) { return weights[k] * (centre[-k * stride] + centre[k * stride]); };
+  if constexpr (kRadius > 0) {
+#pragma unroll
+    for (int k = kRadius; k > 0; --k) sum += pair(k);
+  } else {
+    for (int k = radius; k > 0; --k) sum += pair(k);
+  }
   return sum + weights[0] * centre[0];
 }
 
-// Vertical pass of a tile, source [32 + 2 ry, cols] -> blurred [32, cols].
+// Vertical pass of a tile, source [32 + 2 ry, pitch] -> blurred [32, pitch].
 // A thread takes 4 pixels of a column; with a radius known at compile time
 // it loads their 4 + 2 ry source pixels once, into registers.
 // Columns outside [left, right) are those of a constant border: `cval`, as on the CPU, and not a
 // blur of it, which rounds.
 template <int kRadius, typename C>
-__device__ __forceinline__ void blur_columns(const C* source, C* blurred, int cols,
+__device__ __forceinline__ void blur_columns(const C* source, C* blurred, int cols, int pitch,
                                              const C* weights, int radius, int left, int right,
                                              C cval) {
   constexpr int kPerThread = kTileHeight / kTileThreadsY;
   const int first = threadIdx.y * kPerThread;
   for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
     if (c < left || c >= right) {
-      for (int i = first; i < first + kPerThread; ++i) blurred[i * cols + c] = cval;
+      for (int i = first; i < first + kPerThread; ++i) blurred[i * pitch + c] = cval;
       continue;
     }
     if constexpr (kRadius > 0) {
       C window[kPerThread + 2 * kRadius];
 #pragma unroll
-      for (int i = 0; i < kPerThread + 2 * kRadius; ++i) window[i] = source[(first + i) * cols + c];
+      for (int i = 0; i < kPerThread + 2 * kRadius; ++i)
+        window[i] = source[(first + i) * pitch + c];
 #pragma unroll
       for (int i = 0; i < kPerThread; ++i) {
         C sum = -C(0);
@@ -67,12 +74,12 @@ __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int co
         for (int k = kRadius; k > 0; --k) {
           sum += weights[k] * (window[i + kRadius - k] + window[i + kRadius + k]);
         }
-        blurred[(first + i) * cols + c] = sum + weights[0] * window[i + kRadius];
+        blurred[(first + i) * pitch + c] = sum + weights[0] * window[i + kRadius];
       }
     } else {
       for (int i = first; i < first + kPerThread; ++i) {
-        blurred[i * cols + c] =
-            symmetric_sum(source + (i + radius) * cols + c, cols, weights, radius);
+        blurred[i * pitch + c] =
+            symmetric_sum(source + (i + radius) * pitch + c, pitch, weights, radius);
       }
     }
   }
@@ -80,34 +87,36 @@ __device__ __forceinline__ void blur_columns(const C* source, C* blurred, int co
 
 // Both passes of one tile per block of 32 x 8 threads; a warp takes a row, neighbouring threads
 // neighbouring columns. Reads every pixel once from global memory (plus the halo, cached) and
-// writes it once. kRadius: the vertical radius if known at compile time, else 0.
+// writes it once. kRadius: both radii if known at compile time, else 0.
 // Blocks on an SM: as many as registers allow without spilling one.
 template <typename T, int kRadius>
-__global__ void __launch_bounds__(kThreads, sizeof(T) == 2 && kRadius > 0 ? 6 : 1)
+__global__ void __launch_bounds__(kThreads, sizeof(T) < 8 && kRadius > 0 ? 5 : 1)
     gaussian_fused_kernel(const T* __restrict__ in,  // [n, h, w]
                           T* __restrict__ out,       // [n, h, w]
                           const rf::Tiling tiling, int radius_y, int radius_x, rf::Borders modes,
                           rf::compute_t<T> cval, const Weights<rf::compute_t<T>> weights) {
   using C = rf::compute_t<T>;
   RF_DYNAMIC_SHARED(C, shared);
-  const int cols = kTileWidth<C> + 2 * radius_x, rows = kTileHeight + 2 * radius_y;
-  C* source = shared;                 // [rows, cols]
-  C* blurred = shared + rows * cols;  // [32, cols]
+  if constexpr (kRadius > 0) radius_y = radius_x = kRadius;
+  const int pitch = kTileWidth<C> + 2 * radius_x, rows = kTileHeight + 2 * radius_y;
+  C* source = shared;                  // [rows, pitch]
+  C* blurred = shared + rows * pitch;  // [32, pitch]
   for (int64_t t = blockIdx.x; t < tiling.total; t += gridDim.x) {
     const rf::Tile tile = rf::tile_at(tiling, t, kTileWidth<C>);
+    const int cols = tile.width + 2 * radius_x;
     rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - radius_y, tile.x - radius_x,
-                  rows, cols, cols, modes, cval, source, [](T v) { return rf::load(v); });
+                  rows, cols, pitch, modes, cval, source, [](T v) { return rf::load(v); });
     __syncthreads();
     const bool constant = modes.x == RF_CONSTANT;
-    blur_columns<kRadius>(source, blurred, cols, weights.y, radius_y,
+    blur_columns<kRadius>(source, blurred, cols, pitch, weights.y, radius_y,
                           constant ? radius_x - tile.x : 0,
                           constant ? tiling.w - tile.x + radius_x : cols, cval);
     __syncthreads();
     for (int r = threadIdx.y; r < kTileHeight && tile.y + r < tiling.h; r += kTileThreadsY) {
       T* row = out + tile.first_pixel + static_cast<int64_t>(tile.y + r) * tiling.w + tile.x;
-      for (int c = threadIdx.x; c < kTileWidth<C> && tile.x + c < tiling.w; c += kTileThreadsX) {
-        row[c] =
-            rf::store<T>(symmetric_sum(blurred + r * cols + c + radius_x, 1, weights.x, radius_x));
+      for (int c = threadIdx.x; c < tile.width; c += kTileThreadsX) {
+        row[c] = rf::store<T>(
+            symmetric_sum<kRadius>(blurred + r * pitch + c + radius_x, 1, weights.x, radius_x));
       }
     }
     __syncthreads();  // the next tile overwrites shared memory
@@ -193,7 +202,8 @@ rf_status run_fused(const T* in, T* out, int64_t n, int64_t h, int64_t w, double
   const rf::Tiling tiling(n, h, w, kTileWidth<C>);
   const dim3 block(kTileThreadsX, kTileThreadsY);
   // Sigma 1 with SciPy's default truncation has radius 4: the common case gets its own kernel.
-  const auto kernel = radius_y == 4 ? gaussian_fused_kernel<T, 4> : gaussian_fused_kernel<T, 0>;
+  const auto kernel =
+      radius_y == 4 && radius_x == 4 ? gaussian_fused_kernel<T, 4> : gaussian_fused_kernel<T, 0>;
   return rf::launch(kernel, tiling.grid(), block, fused_shared_bytes<C>(radius_y, radius_x), stream,
                     in, out, tiling, static_cast<int>(radius_y), static_cast<int>(radius_x), modes,
                     static_cast<C>(cval), weights);

@@ -1,7 +1,8 @@
 // Maximum filter on CUDA. Two routes:
-//  - fused, when a tile with its halo fits twice in 48 KB of shared memory (float: size up to 32):
-//    one kernel, each pixel read once (halos come from the L2 cache) and written once; windows of
-//    4, 16, ... pixels are grown by steps, so the work per pixel is the logarithm of the size;
+//  - fused, when a tile with its halo fits twice in the device's shared memory (float: size up to
+//    41 where a block may have 64 KB, 90 for 163 KB): one kernel, each pixel read once (halos come
+//    from the L2 cache) and written once; windows of 4, 16, ... pixels are grown by steps, so the
+//    work per pixel is the logarithm of the size;
 //  - through the workspace for larger sizes: one van Herk / Gil-Werman kernel per axis,
 //    three maxima per pixel.
 #include "common/filter_args.h"
@@ -65,10 +66,20 @@ __device__ __forceinline__ K cover_window(const K* from, int stride, int covered
   return best;
 }
 
+// kSize pixels from `from` on, in the order of cover_window.
+template <int kSize, typename K>
+__device__ __forceinline__ K max_of_next(const K* from, int stride) {
+  K best = from[0];
+#pragma unroll
+  for (int k = 1; k < kSize; ++k) best = max_of(from[k * stride], best);
+  return best;
+}
+
 // Both axes of one tile per block of 32 x 8 threads; a warp takes a row, neighbouring threads
 // neighbouring columns. Reads every pixel once from global memory (plus the halo, cached) and
-// writes it once.
-template <typename T>
+// writes it once. kSize: both sizes if known at compile time, else 0; a thread then keeps the
+// pixels of four windows below each other in registers.
+template <typename T, int kSize>
 __global__ void __launch_bounds__(kThreads)
     maximum_fused_kernel(const T* __restrict__ in,  // [n, h, w]
                          T* __restrict__ out,       // [n, h, w]
@@ -76,27 +87,51 @@ __global__ void __launch_bounds__(kThreads)
                          const rf::MaxWindow window_x, rf::Borders modes, T cval) {
   using K = rf::max_key_t<T>;
   RF_DYNAMIC_SHARED(K, shared);
-  const int size_y = static_cast<int>(window_y.size()), size_x = static_cast<int>(window_x.size());
-  const int rows = kTileHeight + size_y - 1, cols = kTileWidth<K> + size_x - 1;
+  const int size_y = kSize ? kSize : static_cast<int>(window_y.size()),
+            size_x = kSize ? kSize : static_cast<int>(window_x.size());
+  const int rows = kTileHeight + size_y - 1, pitch = kTileWidth<K> + size_x - 1;
   for (int64_t t = blockIdx.x; t < tiling.total; t += gridDim.x) {
     const rf::Tile where = rf::tile_at(tiling, t, kTileWidth<K>);
-    K *tile = shared, *spare = shared + rows * cols;  // each [rows, cols]
-    rf::load_tile(in + where.first_pixel, tiling.h, tiling.w, where.y - window_y.before,
-                  where.x - window_x.before, rows, cols, cols, modes, rf::to_max_key(cval), tile,
-                  [](T v) { return rf::to_max_key(v); });
+    const int cols = where.width + size_x - 1;
+    K *tile = shared, *spare = shared + rows * pitch;  // each [rows, pitch]
+    rf::load_tile(in + where.first_pixel, tiling.h, tiling.w,
+                  where.y - static_cast<int>(window_y.before),
+                  where.x - static_cast<int>(window_x.before), rows, cols, pitch, modes,
+                  rf::to_max_key(cval), tile, [](T v) { return rf::to_max_key(v); });
     __syncthreads();
-    const int covered_y = grow_windows(tile, spare, rows, cols, cols, cols, size_y);
-    for (int r = threadIdx.y; r < kTileHeight; r += kTileThreadsY) {
+    if constexpr (kSize > 0) {
+      constexpr int kPerThread = kTileHeight / kTileThreadsY;
+      const int first = threadIdx.y * kPerThread;
       for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
-        spare[r * cols + c] = cover_window(tile + r * cols + c, cols, covered_y, size_y);
+        K window[kPerThread + kSize - 1];
+#pragma unroll
+        for (int i = 0; i < kPerThread + kSize - 1; ++i) window[i] = tile[(first + i) * pitch + c];
+#pragma unroll
+        for (int i = 0; i < kPerThread; ++i)
+          spare[(first + i) * pitch + c] = max_of_next<kSize>(window + i, 1);
+      }
+    } else {
+      const int covered_y = grow_windows(tile, spare, rows, cols, pitch, pitch, size_y);
+      for (int r = threadIdx.y; r < kTileHeight; r += kTileThreadsY) {
+        for (int c = threadIdx.x; c < cols; c += kTileThreadsX) {
+          spare[r * pitch + c] = cover_window(tile + r * pitch + c, pitch, covered_y, size_y);
+        }
       }
     }
     __syncthreads();
-    const int covered_x = grow_windows(spare, tile, kTileHeight, cols, cols, 1, size_x);
+    const int covered_x =
+        kSize ? 1 : grow_windows(spare, tile, kTileHeight, cols, pitch, 1, size_x);
     for (int r = threadIdx.y; r < kTileHeight && where.y + r < tiling.h; r += kTileThreadsY) {
       T* row = out + where.first_pixel + static_cast<int64_t>(where.y + r) * tiling.w + where.x;
-      for (int c = threadIdx.x; c < kTileWidth<K> && where.x + c < tiling.w; c += kTileThreadsX) {
-        row[c] = rf::from_max_key<T>(cover_window(spare + r * cols + c, 1, covered_x, size_x));
+      for (int c = threadIdx.x; c < where.width; c += kTileThreadsX) {
+        const K* from = spare + r * pitch + c;
+        K best;
+        if constexpr (kSize > 0) {
+          best = max_of_next<kSize>(from, 1);
+        } else {
+          best = cover_window(from, 1, covered_x, size_x);
+        }
+        row[c] = rf::from_max_key<T>(best);
       }
     }
     __syncthreads();  // the next tile overwrites shared memory
@@ -145,15 +180,22 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Whether a tile fits in the shared memory that the current device has for a block.
 template <typename K>
-bool is_fused(const rf::MaxWindow& window_y, const rf::MaxWindow& window_x, size_t* shared_bytes) {
+rf_status is_fused(const rf::MaxWindow& window_y, const rf::MaxWindow& window_x, bool* fused,
+                   size_t* shared_bytes) {
+  size_t limit = 0;
+  const rf_status status = rf::shared_memory_limit(&limit);
+  if (status != RF_OK) return status;
   // Bound each factor first: the product of huge windows would overflow.
-  constexpr int64_t kMaxSize = rf::kSharedLimit / sizeof(K);
-  if (window_y.size() > kMaxSize || window_x.size() > kMaxSize) return false;
+  const int64_t max_size = static_cast<int64_t>(limit / sizeof(K));
+  *fused = false;
+  if (window_y.size() > max_size || window_x.size() > max_size) return RF_OK;
   const int64_t pixels =
       (kTileHeight + window_y.size() - 1) * (kTileWidth<K> + window_x.size() - 1);
   *shared_bytes = 2 * pixels * sizeof(K);
-  return *shared_bytes <= rf::kSharedLimit;
+  *fused = *shared_bytes <= limit;
+  return RF_OK;
 }
 
 template <typename T>
@@ -162,10 +204,17 @@ rf_status run(const T* in, T* out, int64_t n, int64_t h, int64_t w, const rf::Ma
               rf_stream stream) {
   using K = rf::max_key_t<T>;
   size_t shared_bytes = 0;
-  if (is_fused<K>(window_y, window_x, &shared_bytes)) {
+  bool fused = false;
+  if (const rf_status bad = is_fused<K>(window_y, window_x, &fused, &shared_bytes)) return bad;
+  if (fused) {
     const rf::Tiling tiling(n, h, w, kTileWidth<K>);
-    return rf::launch(maximum_fused_kernel<T>, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY),
-                      shared_bytes, stream, in, out, tiling, window_y, window_x, modes, cval);
+    const auto kernel = window_y.size() == 3 && window_x.size() == 3 ? maximum_fused_kernel<T, 3>
+                                                                     : maximum_fused_kernel<T, 0>;
+    if (shared_bytes > rf::kSharedLimit) {
+      if (const rf_status bad = rf::allow_dynamic_shared(kernel, shared_bytes)) return bad;
+    }
+    return rf::launch(kernel, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY), shared_bytes,
+                      stream, in, out, tiling, window_y, window_x, modes, cval);
   }
   T* between = static_cast<T*>(workspace);
   const auto blocks = [&](int64_t length, int64_t lines, const rf::MaxWindow& window) {
@@ -211,8 +260,9 @@ extern "C" int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, 
   rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     size_t shared_bytes = 0;
-    const bool fused = is_fused<rf::max_key_t<T>>(
-        rf::max_window(size_y, origin_y, h), rf::max_window(size_x, origin_x, w), &shared_bytes);
+    bool fused = false;
+    is_fused<rf::max_key_t<T>>(rf::max_window(size_y, origin_y, h),
+                               rf::max_window(size_x, origin_x, w), &fused, &shared_bytes);
     if (!fused) bytes = n * h * w * static_cast<int64_t>(sizeof(T));
   });
   return bytes;

@@ -62,6 +62,10 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
   if (const rf_status bad = rf::check_percentile(f, q, nq)) return bad;
   if (out_dtype != dtype && out_dtype != RF_FLOAT64)
     return rf::fail_dtype("percentile (out)", out_dtype);
+  if (out_dtype != RF_FLOAT64 && (nq > 1 || dtype == RF_UINT8 || dtype == RF_BOOL)) {
+    return rf::fail(RF_INVALID_ARGUMENT,
+                    "percentile: only one percentile of a float dtype can have that dtype");
+  }
   if (n == 0 || nq == 0) return RF_OK;
   if (const rf_status bad = rf::check_not_null("percentile", {in, out})) return bad;
   PercentileParams params{static_cast<int>(nq), {}};
@@ -77,12 +81,8 @@ extern "C" rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf
     if (out_dtype == RF_FLOAT64) {
       start(nq <= 8 ? percentile_kernel<T, 8, true> : percentile_kernel<T, RF_MAX_RATES, true>,
             static_cast<double*>(out));
-    } else if constexpr (!std::is_same_v<T,
-                                         double>) {  // whose results are float64
-      start(nq <= 1   ? percentile_kernel<T, 1, false>
-            : nq <= 8 ? percentile_kernel<T, 8, false>
-                      : percentile_kernel<T, RF_MAX_RATES, false>,
-            static_cast<T*>(out));
+    } else if constexpr (sizeof(T) != 1 && sizeof(T) != 8) {
+      start(percentile_kernel<T, 1, false>, static_cast<T*>(out));
     }
   });
   return known ? status : rf::fail_dtype("percentile", dtype);

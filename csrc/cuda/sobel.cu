@@ -34,11 +34,12 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t t = blockIdx.x; t < tiling.total; t += gridDim.x) {
     const rf::Tile tile = rf::tile_at(tiling, t, kTileWidth<C>);
     C* tile_source = source;
-    rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - 1, tile.x - 1, kRows, kCols,
-                  kCols, modes, cval, tile_source, [](T v) { return rf::load(v); });
+    const int derived_cols = tile.width + kDerivedCols - kTileWidth<C>;
+    rf::load_tile(in + tile.first_pixel, tiling.h, tiling.w, tile.y - 1, tile.x - 1, kRows,
+                  tile.width + 2, kCols, modes, cval, tile_source, [](T v) { return rf::load(v); });
     __syncthreads();
     for (int r = threadIdx.y; r < kDerivedRows; r += kTileThreadsY) {
-      for (int c = threadIdx.x; c < kDerivedCols; c += kTileThreadsX) {
+      for (int c = threadIdx.x; c < derived_cols; c += kTileThreadsX) {
         const int position = kAxis == 0 ? tile.x + c - 1 : tile.y + r - 1;
         const bool outside = position < 0 || position >= (kAxis == 0 ? tiling.w : tiling.h);
         const C* before = source + r * kCols + c;
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     for (int r = threadIdx.y; r < kTileHeight && tile.y + r < tiling.h; r += kTileThreadsY) {
       T* row = out + tile.first_pixel + static_cast<int64_t>(tile.y + r) * tiling.w + tile.x;
-      for (int c = threadIdx.x; c < kTileWidth<C> && tile.x + c < tiling.w; c += kTileThreadsX) {
+      for (int c = threadIdx.x; c < tile.width; c += kTileThreadsX) {
         const C* before = derived + r * kDerivedCols + c;
         row[c] = rf::store<T>((before[0] + before[2 * kAcross]) + C(2) * before[kAcross]);
       }

@@ -182,8 +182,8 @@ typedef enum rf_order {
 
 // numpy.percentile with linear interpolation.
 //   in    [n, f]   any dtype
-//   out   [n, nq]  out_dtype: that of `in` (NumPy's result for a Python float q), or float64 (its
-//                  result for an array of q, and for integers)
+//   out   [n, nq]  out_dtype: that of `in` if float and nq = 1 (NumPy's result for a Python float
+//                  q), or float64 (its result for an array of q, and for integers)
 rf_status rf_percentile(const void* in, void* out, rf_dtype dtype, rf_dtype out_dtype, int64_t n,
                         int64_t f, const double* q, int64_t nq, uint8_t* nan_flags, void* workspace,
                         rf_stream stream);

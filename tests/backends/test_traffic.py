@@ -21,32 +21,32 @@ SLACK = 64  # figures near zero: so much may come and go
 EXPECTED = """
 total_variation      32         8648        36672            0        0
 total_variation     224        34286       206784            0        0
-gaussian 1           32        70208        65536         6336        3
-gaussian 1          224       277672       496640        28224        3
-gaussian 3           32       198208        65536        27712        3
-gaussian 3          224       773528       671744       113792        3
-gaussian 10          32       176096       131072         7104        6
-gaussian 10         224       684964       974848        36792        6
-sobel                32        42880        65536         3216        2
-sobel               224       157016       457472        13272        2
-maximum 3            32        63152        65536         4656        3
-maximum 3           224       236320       457472        18312        3
-maximum 3 uint8      32        57072        16384         4656        3
-maximum 3 uint8     224       212352       148352        18312        3
-maximum 15           32       117568        65536        14968        5
-maximum 15          224       429800       535808        55076        5
-maximum 41           32        38672       710656            0        0
-maximum 41          224       194390      4776576            0        0
+gaussian 1           32        50496        65536         4992        3
+gaussian 1          224       214200       496640        27048        3
+gaussian 3           32       147712        65536        20608        3
+gaussian 3          224       709184       671744       107576        3
+gaussian 10          32       179744       131072         7104        6
+gaussian 10         224       697172       974848        36792        6
+sobel                32        40016        65536         2128        2
+sobel               224       155434       457472        12320        2
+maximum 3            32        38656        65536         3232        3
+maximum 3           224       146348       457472        14042        3
+maximum 3 uint8      32        35280        16384         3232        3
+maximum 3 uint8     224       132474       148352        14042        3
+maximum 15           32        96688        65536        10320        5
+maximum 15          224       414740       535808        51009        5
+maximum 41           32       174496        65536        27088        7
+maximum 41          224       888776       889088       170744        7
 removal_mask         32        85796        41216         6124       24
 removal_mask        224       266258      1053728        19453       24
 removal_mask relu    32        85796        41216         7520       24
 removal_mask relu   224       266258      1053728        27678       24
-rank_codes 9         32       231273        41216        26768       24
-rank_codes 9        224       782751      1053728        80913       24
-rank_codes 9 relu    32       602522        41216        66188       41
-rank_codes 9 relu   224      2867538      1856544       294295       41
-percentile 8         32       233457        33536        33015       22
-percentile 8        224       544731       802912        63083       22
+rank_codes 9         32       195995        41216        23320       24
+rank_codes 9        224       560140      1053728        60514       24
+rank_codes 9 relu    32       592300        41216        64532       41
+rank_codes 9 relu   224      2799045      1856544       284872       41
+percentile 8         32       202037        33536        30015       22
+percentile 8        224       348154       802912        45926       22
 removed_fraction     32         6240         8448          128        2
 removed_fraction    224         8332        50208           16        2
 pixel_random         32        11904        33024            0        0
@@ -67,12 +67,12 @@ remove value         32       122212       229888         6124       24
 remove value        224       472026      2609952        19453       24
 remove mean          32       147364       229632        10396       54
 remove mean         224       567330      3211296        19987       54
-gather NCHW          32        42576       131840          344        1
-gather NCHW         224       260778       807520         2107        1
-gather NHWC          32        79920       133888         1032        1
-gather NHWC         224       489510       820032         6321        1
-gather NHWC f16      32        80688        84736         1032        1
-gather NHWC f16     224       494214       518976         6321        1
+gather NCHW          32        30992       131840          344        1
+gather NCHW         224       189826       807520         2107        1
+gather NHWC          32        30288       131840         1880        2
+gather NHWC         224       185514       807520        11515        2
+gather NHWC f16      32        31056        82688         1112        2
+gather NHWC f16     224       190218       506464         6811        2
 impute               32      2927934       714976       239094       87
 impute              224     10828618     94316864        29376       92
 """

@@ -35,6 +35,7 @@ struct RowSelection {
   int16_t group[kRanks];   // ranks with one group agree so far; -1 if done
   int16_t leader[kRanks];  // a rank of each group
   int groups, count;
+  key_t<T> prefix[kGroups];  // of the groups that are counted, and beyond them the largest key
   alignas(16) uint32_t histogram[kGroups][kBins];
 };
 
@@ -156,26 +157,20 @@ __device__ bool count_first_digits(RowSelection<T, kRanks, kGroups>& s, const T*
 template <typename T, int kRanks, int kGroups>
 __device__ void count_value_digits(RowSelection<T, kRanks, kGroups>& s, const T* row, uint32_t f,
                                    int shift, int first, int last) {
-  const key_t<T> only = s.key[s.leader[first]] >> (shift + 8);
+  const bool one = last - first == 1;
+  const key_t<T> only = s.prefix[0];
   for_features(row, f, [&](uint32_t, T value, bool inside) {
     const key_t<T> key = order_key(value), prefix = key >> (shift + 8);
-    int g = first;
+    int g = 0;
     bool found = prefix == only;
-    if (kGroups > 2 && last - first > 1) {
-      int end = last;  // the last group whose prefix is not above is in [g, end)
-      while (end - g > 1) {
-        const int middle = (g + end) / 2;
-        if (s.key[s.leader[middle]] >> (shift + 8) <= prefix) {
-          g = middle;
-        } else {
-          end = middle;
-        }
+    if (kGroups > 1 && !one) {  // the last group whose prefix is not above
+#pragma unroll
+      for (int step = kGroups / 2; step > 0; step /= 2) {
+        if (s.prefix[g + step] <= prefix) g += step;
       }
-      found = s.key[s.leader[g]] >> (shift + 8) == prefix;
-    } else if (kGroups == 2 && !found && last - first > 1) {
-      found = s.key[s.leader[++g]] >> (shift + 8) == prefix;
+      found = s.prefix[g] == prefix;
     }
-    const int bin = (g - first) * kBins + static_cast<int>((key >> shift) & 255);
+    const int bin = g * kBins + static_cast<int>((key >> shift) & 255);
     count_bin(s.histogram[0], inside && found ? bin : -1);
   });
 }
@@ -274,6 +269,10 @@ __device__ bool select_row(RowSelection<T, kRanks, kGroups>& s, const T* row, in
       const int last = first + kGroups < groups ? first + kGroups : groups;
       for (int b = threadIdx.x; b < (last - first) * kBins; b += kSelectThreads)
         s.histogram[b / kBins][b % kBins] = 0;
+      if (l > 0 && level.segment == 0 && threadIdx.x < kGroups) {
+        const int g = first + static_cast<int>(threadIdx.x);
+        s.prefix[threadIdx.x] = g < last ? s.key[s.leader[g]] >> (level.shift + 8) : ~key_t<T>{0};
+      }
       __syncthreads();
       if (l == 0) {
         nan = count_first_digits(s, row, features);

@@ -47,14 +47,15 @@ inline rf_status check_tileable(int64_t h, int64_t w) {
 struct Tile {
   int64_t first_pixel;  // of the image the tile is in
   int y, x;             // where the tile begins in it
+  int width;            // columns of it that the image has
 };
 
 __device__ __forceinline__ Tile tile_at(const Tiling& tiling, int64_t index, int tile_w) {
   const int64_t image = index / tiling.per_image;
   const int in_image = static_cast<int>(index - image * tiling.per_image);
-  const int row = in_image / tiling.per_row;
-  return {image * tiling.h * tiling.w, row * kTileHeight,
-          (in_image - row * tiling.per_row) * tile_w};
+  const int row = in_image / tiling.per_row, x = (in_image - row * tiling.per_row) * tile_w;
+  return {image * tiling.h * tiling.w, row * kTileHeight, x,
+          tiling.w - x < tile_w ? tiling.w - x : tile_w};
 }
 
 // dst[r * pitch + c] = convert(pixel (y + r, x + c)), `constant` where the border supplies it. The
@@ -64,23 +65,27 @@ template <typename T, typename W, typename Convert>
 __device__ __forceinline__ void load_tile(const T* image, int h, int w, int y, int x, int rows,
                                           int cols, int pitch, Borders modes, W constant, W* dst,
                                           const Convert& convert) {
-  constexpr int kAtOnce = 3, kNoColumn = -2;
+  constexpr int kAtOnce = 3;
   for (int first = threadIdx.x; first < cols; first += kAtOnce * kTileThreadsX) {
     int source_x[kAtOnce];
+    bool wanted[kAtOnce], outside[kAtOnce];
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       const int c = first + k * kTileThreadsX;
-      source_x[k] = c < cols ? border_index_as<int>(x + c, w, modes.x) : kNoColumn;
+      wanted[k] = c < cols;
+      const int from = wanted[k] ? border_index_as<int>(x + c, w, modes.x) : 0;
+      outside[k] = from < 0;
+      source_x[k] = outside[k] ? 0 : from;
     }
     for (int r = threadIdx.y; r < rows; r += kTileThreadsY) {
       const int source_y = border_index_as<int>(y + r, h, modes.y);
-      const T* row = image + static_cast<int64_t>(source_y) * w;
+      const T* row = image + static_cast<int64_t>(source_y < 0 ? 0 : source_y) * w;
       W* to = dst + r * pitch + first;
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        if (source_x[k] == kNoColumn) continue;
-        to[k * kTileThreadsX] =
-            source_y < 0 || source_x[k] < 0 ? constant : convert(row[source_x[k]]);
+        if (!wanted[k]) continue;
+        const W value = convert(row[source_x[k]]);  // always: a select is cheaper than a branch
+        to[k * kTileThreadsX] = source_y < 0 || outside[k] ? constant : value;
       }
     }
   }
