@@ -51,7 +51,7 @@ def run(call, *args):
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_images_and_generator(noise):
-    for case in [*cases.image_cases(), cases.large_case()]:
+    for case in [*cases.image_cases(), cases.large_case(0.5, 64), cases.large_case(), cases.large_case(0.9)]:
         image = torch.from_numpy(case.image.astype(np.float32))
         mask = torch.from_numpy((~case.removed).astype(np.float32))
         imputer = road.NoisyLinearImputer(noise)
@@ -82,6 +82,19 @@ def test_fault_gradients_raise():
         assert not road.NoisyLinearImputer()(image, mask).requires_grad
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_fault_nothing_left_is_nan_at_small_sizes():
+    seen = {}
+    for side in (1, 2, 4, 32):
+        x, nothing = torch.ones(3, side, side), torch.zeros(side, side)
+        seen[side] = bool(road.NoisyLinearImputer(0.0)(x, nothing).isnan().any())
+        for mode in ("faithful", "fixed"):
+            with compat.patch("grad-cam", mode=mode):
+                assert not road.NoisyLinearImputer(0.0)(x, nothing).any()
+    assert any(seen.values())
+    assert not all(seen.values())
+
+
 def test_fault_weighting_is_ignored():
     uneven = [((0, 1), 0.5), ((0, -1), 0.5)]
     image, mask = torch.rand(1, 8, 8), (torch.rand(8, 8) < 0.7).float()
@@ -92,6 +105,30 @@ def test_fault_weighting_is_ignored():
     with compat.patch("grad-cam", mode="fixed"):
         fixed = road.NoisyLinearImputer(0.0, uneven)(image, mask)
     assert float((fixed - theirs).abs().max()) > 1e-3
+
+
+def odd_images():
+    x = torch.rand(3, 9, 8, generator=torch.Generator().manual_seed(0))
+    yield "transposed", x.transpose(1, 2), torch.ones(8, 9)
+    yield "strided", torch.repeat_interleave(x, 2, 2)[:, :, ::2], torch.ones(9, 8)
+    yield "channels last", x[None].to(memory_format=torch.channels_last)[0], torch.ones(9, 8)
+    yield "four channels", torch.cat([x, x[:1]]), torch.ones(9, 8)
+    under = x.clone()
+    under[:, 1, 2] = float("nan")
+    yield "NaN under the mask", under, torch.ones(9, 8)
+    yield "mask of bytes", x, torch.ones(9, 8, dtype=torch.uint8)
+    yield "mask of doubles", x, torch.ones(9, 8, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("name", "image", "mask"), list(odd_images()), ids=[c[0] for c in odd_images()])
+def test_odd_images(name, image, mask):
+    mask[1, 2] = mask[4, 3:6] = mask[5, 4] = 0
+    theirs, state = run(road.NoisyLinearImputer(), image.clone(), mask)
+    with compat.patch("grad-cam"):
+        ours, our_state = run(road.NoisyLinearImputer(), image, mask)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
+    assert state == our_state
+    assert not compat.status()["grad-cam"].passed_on
 
 
 METRICS = ["ROADMostRelevantFirst", "ROADLeastRelevantFirst", "ROADMostRelevantFirstAverage",

@@ -66,7 +66,8 @@ def run(call, *args, **kwargs):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_images_and_generator(dtype, noise):
-    for case in [*cases.image_cases(), *([cases.large_case()] if noise and dtype == "float32" else [])]:
+    large = [cases.large_case(), cases.large_case(0.9)] if noise and dtype == "float32" else []
+    for case in [*cases.image_cases(), cases.large_case(0.5, 64), *large]:
         image = case.image.astype(dtype)
         indices = np.random.default_rng(0).permutation(np.flatnonzero(case.removed))
         theirs, state = run(original, image, indices, noise)
@@ -90,6 +91,10 @@ def odd_calls():
     nan_removed[:, 0, 1] = np.nan
     yield "transposed", x.transpose(0, 2, 1), holes, None
     yield "strided", np.repeat(x, 2, axis=2)[:, :, ::2], holes, None
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    yield "read-only", read_only, holes, None
+    yield "duplicates", x, np.array([5, 9, 5, 30, 9]), None
     yield "NaN under the mask", nan_removed, holes, None
     yield "NaN in a known pixel", nan_known, holes, "NaN or infinity in a known pixel"
     yield "integers", (255 * x).astype(np.uint8), holes, "an image of integers"
@@ -226,6 +231,19 @@ def test_fault_integers_are_truncated():
     with compat.patch("quantus", mode="fixed"):
         fixed = perturb_func.noisy_linear_imputation(x, holes, 0.0)
     assert (int(theirs[0, 2, 2]), int(fixed[0, 2, 2])) == (8, 9)  # the mean of the neighbours is 8.92
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fault_nothing_left_is_nan_at_small_sizes():
+    seen = {}
+    for side in (1, 2, 4, 32):
+        x, everything = np.ones((3, side, side), np.float32), np.arange(side * side)
+        seen[side] = bool(np.isnan(original(x, everything, 0.0)).any())
+        for mode in ("faithful", "fixed"):
+            with compat.patch("quantus", mode=mode):
+                assert not perturb_func.noisy_linear_imputation(x, everything, 0.0).any()
+    assert any(seen.values())
+    assert not all(seen.values())
 
 
 def test_assertions_on_attributions():
