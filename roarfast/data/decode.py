@@ -89,6 +89,20 @@ def image_files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
 
 
+def sizes_of(files: Iterable[Path]) -> set[tuple[int, int]]:
+    """The (width, height) that occur in image files, from their headers."""
+    from PIL import Image
+
+    found = set()
+    for file in files:
+        try:
+            with Image.open(file) as image:
+                found.add(image.size)
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise DataError(f"cannot decode image {file}: {error}") from error
+    return found
+
+
 def map_parallel(work: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None) -> Iterator[Result]:
     """Results in the order of the items, computed by threads that stay a bounded number of items ahead."""
     workers = workers or available_cores()

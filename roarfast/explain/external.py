@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,32 @@ class External:
         if result.shape[-2:] != x.shape[-2:]:
             result = F.interpolate(result, x.shape[-2:], mode="bilinear", align_corners=False)
         return result.to(x.dtype)
+
+
+def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:
+    """`f(model, x, target)` that makes an object of a class like `captum.attr.DeepLift` for the model and asks it.
+
+    Options that the class takes go to it, the others to `.attribute`; a `layer` is a name of `model.named_modules()`.
+    """
+    taken = [name for name in list(inspect.signature(made).parameters)[1:] if name in options]
+
+    def function(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+        own = {name: options[name] for name in taken}
+        if isinstance(own.get("layer"), str):
+            layers = {name.removeprefix("model."): layer for name, layer in model.named_modules()}
+            if own["layer"] not in layers:
+                raise ValueError(f"layer {own['layer']!r} is none of the model's: {', '.join(list(layers)[1:20])}")
+            own["layer"] = layers[own["layer"]]
+        rest = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in options.items()
+            if name not in taken
+        }
+        x = x.detach().requires_grad_()
+        result = made(model, **own).attribute(x, target=target, **rest)  # type: ignore[attr-defined]
+        return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
+
+    return function
 
 
 def from_captum(attribution: Any, name: str | None = None, **arguments: Any) -> External:

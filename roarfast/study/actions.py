@@ -9,9 +9,10 @@ from typing import Any
 from roarfast._files import write_atomic
 from roarfast.report import build, summary
 from roarfast.report.power import forecast
-from roarfast.study import environment
+from roarfast.study import environment, own
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grid import parse_shard
+from roarfast.study.images import load_data
 from roarfast.study.merge import merge
 from roarfast.study.presets import PRESETS
 from roarfast.study.progress import Eta, duration, make_progress
@@ -34,15 +35,18 @@ def demo(out: Path, workers: int | None) -> bool:
     return not failed
 
 
-def init(file: Path, preset: str, force: bool) -> None:
-    """Writes a preset."""
-    if preset not in PRESETS:
-        raise StudyError(f"there is no preset {preset!r}{nearest(preset, PRESETS)}")
+def init(file: Path, preset: str, force: bool, data: Path | None = None) -> None:
+    """Writes a preset; `own` fits the images of `data`."""
+    if preset not in (*PRESETS, own.NAME):
+        raise StudyError(f"there is no preset {preset!r}{nearest(preset, (*PRESETS, own.NAME))}")
+    if (preset == own.NAME) != (data is not None):
+        raise StudyError("--preset own and --data DIR come together: the preset is made for your images")
     if file.exists() and not force:
         raise StudyError(f"{file} exists already: choose another name, or --force to replace it")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file, PRESETS[preset])
+        text = own.config_text(data, file.parent) if data is not None else PRESETS[preset]
+        write_atomic(file, text.replace("roarfast run study.toml", f"roarfast run {file}"))
     except OSError as error:
         raise StudyError(str(error)) from None
     print(f"wrote {file}: look at it, then `roarfast run {file}`")
@@ -132,11 +136,24 @@ def _dry_run(study: Study, setup: Setup) -> None:
             known = store.work()
         work = {k for k, t in setup.plan.tasks.items() if t.is_finished(done, known) and t.is_present(files)}
     left = setup.plan.needed(done, work)
+    print(_what_with(study))
+    for note in setup.notes:
+        print(f"warning: {note}")
     print(environment.list_cells(setup.plan, left))
     print("calibrating …", file=sys.stderr)
     pace = environment.calibrate(study.config, setup.devices[0]) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
     print(forecast(max(cell.trial for cell in study.cells) + 1))
+
+
+def _what_with(study: Study) -> str:
+    """Images, classes and model of a study, a line each."""
+    config = study.config
+    train, test = load_data(config.data)
+    model = f"{config.model.name}, " + (
+        "as given" if config.model.trained else f"trained by {config.train.function or config.train.recipe}"
+    )
+    return f"  train  {train.describe()}\n  test   {test.describe()}\n  model  {model}"
 
 
 def eta_seconds(results: StudyResults) -> float | None:

@@ -40,11 +40,12 @@ def init_command(
     preset: Annotated[
         str, typer.Option(help="demo, paper-cifar10, paper-svhn, paper-cub200 or roar-imagenet.")
     ] = "demo",
+    data: Annotated[Path | None, typer.Option(help="With --preset own: your images, a folder, pack or .npz.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Write a commented config file to start from."""
+    """Write a commented config file to start from; `--preset own --data DIR` looks at your images first."""
     with _clear_errors():
-        _actions().init(file, preset, force)
+        _actions().init(file, preset, force, data)
 
 
 def run_command(

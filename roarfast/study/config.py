@@ -15,6 +15,7 @@ from roarfast.study import migrations, names
 from roarfast.study.errors import ConfigError, Problem, line_of, nearest
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
+from roarfast.study.stored_maps import PREFIX, is_stored
 
 
 def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyConfig:
@@ -203,3 +204,16 @@ def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:
         data["root"] = str(folder)
     if isinstance(model, dict) and isinstance(model.get("weights"), str):
         model["weights"] = str((folder / Path(model["weights"]).expanduser()).resolve())
+
+    def absolute(text: Any) -> Any:
+        if not isinstance(text, str) or not is_stored(text):
+            return text
+        path, squared = text.removeprefix(PREFIX).removesuffix("^2"), "^2" if text.endswith("^2") else ""
+        return f"{PREFIX}{(folder / Path(path).expanduser()).resolve()}{squared}"
+
+    for block in raw.get("grid") if isinstance(raw.get("grid"), list) else ():  # type: ignore[union-attr]
+        if isinstance(block, dict) and isinstance(block.get("estimators"), list):
+            block["estimators"] = [absolute(text) for text in block["estimators"]]
+    for entry in raw.get("estimators") if isinstance(raw.get("estimators"), list) else ():  # type: ignore[union-attr]
+        if isinstance(entry, dict):
+            entry["object"] = absolute(entry.get("object"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import io
 import re
 from pathlib import Path
@@ -14,9 +15,10 @@ import numpy as np
 
 from roarfast._files import write_atomic
 from roarfast._objects import is_reference, load_object
-from roarfast.data import DataError, Dataset, load
+from roarfast.data import DataError, Dataset, from_torch, load
 from roarfast.data.checks import split_warnings
-from roarfast.data.load import SOURCES, has_splits
+from roarfast.data.load import SOURCES, first, has_splits
+from roarfast.data.torch_dataset import make_torch
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.keys import digest
 from roarfast.study.runfolder import RunFolder
@@ -71,10 +73,18 @@ def _normalised(part: Dataset, data: DataConfig) -> Dataset:
 
 
 def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
-    part = load_object(data.name)(split, n, data.seed)
-    if not isinstance(part, Dataset):
-        raise ValueError(f"{data.name!r} must return a roarfast.data.Dataset, got {type(part).__name__}")
-    return part
+    """A data set by `package.module:object`: a function of the split, a class like torchvision's, or a torch data set."""
+    found = load_object(data.name)
+    if inspect.isclass(found):
+        found = make_torch(found, data.name, split, data.root, data.download)
+    elif callable(found) and not hasattr(found, "__getitem__"):
+        taken = len(inspect.signature(found).parameters)
+        found = found(*(split, n, data.seed)[:taken])
+    elif not isinstance(found, Dataset):
+        raise ValueError(f"{data.name!r} is one data set: name a function f(split) that returns that of train or test")
+    if not isinstance(found, Dataset):
+        found = from_torch(found, data.name, split, n)
+    return first(found, n)
 
 
 def share_data(folder: RunFolder, data: DataConfig) -> None:

@@ -9,16 +9,22 @@ import torch
 from torch import nn
 
 from roarfast.data import Dataset
+from roarfast.explain import External
+from roarfast.study import stored_maps
 from roarfast.study.errors import StudyError
-from roarfast.study.schema import StudyConfig
+from roarfast.study.protocol import find
+from roarfast.study.schema import OutsideConfig, StudyConfig
+from roarfast.study.stored_maps import is_stored
 from roarfast.train import build_model, load_weights
 
 _TRIED = 2
 """Images of the first pass through a model; one would be too few for batch normalisation."""
 
 
-def try_model(config: StudyConfig, train: Dataset) -> list[str]:
-    """Builds the model, loads its weights and looks at two images with it: whatever is wrong is one error, at once.
+def try_all(config: StudyConfig, train: Dataset, test: Dataset) -> list[str]:
+    """Builds the model, loads its weights, and shows it and every function of the user's two images.
+
+    Whatever is wrong is one error, at once.
 
     Returns:
         What the run should say about it.
@@ -51,11 +57,56 @@ def try_model(config: StudyConfig, train: Dataset) -> list[str]:
                 f"model.weights: {model.weights} does not fit {', '.join(fresh)}, which start fresh: it was trained for "
                 "other classes"
             )
-    _try_images(net, model.name, train)
+    x = _try_images(net, model.name, train)
+    for entry in config.estimators:
+        if is_stored(entry.object):
+            notes += _try_maps(config, entry, train, test)
+        else:
+            _try_estimator(entry, net, x)
+    for entry in config.postprocessings:
+        _try_postprocess(entry, train.image_shape)
     return notes
 
 
-def _try_images(net: nn.Module, name: str, train: Dataset) -> None:
+def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: Dataset) -> list[str]:
+    """The stored maps of every split that some protocol removes pixels from."""
+    users = [
+        name
+        for block in config.grid
+        if any(estimator.removesuffix("^2") == entry.name for estimator in block.estimators)
+        for name in block.protocols
+    ]
+    stored_maps.read(entry.object, "test", test, config.explain.aggregate)
+    if any(find(name).trains for name in users):
+        stored_maps.read(entry.object, "train", train, config.explain.aggregate)
+    note = stored_maps.order_note(entry.object)
+    return [note] if note else []
+
+
+def _try_estimator(entry: OutsideConfig, net: nn.Module, x: torch.Tensor) -> None:
+    try:
+        External(entry.name, entry.function())(net, x, torch.zeros(len(x), dtype=torch.long), 0)
+    except Exception as error:  # as above
+        hint = ". It is called as f(model, x, target) with its options" if isinstance(error, TypeError) else ""
+        raise StudyError(f"estimator {entry.name!r} ({entry.object}): {type(error).__name__}: {error}{hint}") from None
+
+
+def _try_postprocess(entry: OutsideConfig, shape: tuple[int, int, int]) -> None:
+    maps = np.random.default_rng(0).random((_TRIED, *shape[:2]), np.float32)
+    function = entry.function()
+    more = {"seed": 0, "index": np.arange(_TRIED)} if getattr(function, "random", False) else {}
+    try:
+        made = np.asarray(function(maps, **more))
+    except Exception as error:  # as above
+        raise StudyError(f"post-processing {entry.name!r} ({entry.object}): {type(error).__name__}: {error}") from None
+    if made.shape != maps.shape or made.dtype.kind != "f":
+        raise StudyError(
+            f"post-processing {entry.name!r} ({entry.object}) must make maps of the same shape {maps.shape}, floats, got "
+            f"{made.dtype} of shape {made.shape}"
+        )
+
+
+def _try_images(net: nn.Module, name: str, train: Dataset) -> torch.Tensor:
     images = np.ascontiguousarray(train.images[:_TRIED])
     x = torch.from_numpy(np.concatenate([images] * _TRIED)[:_TRIED]).permute(0, 3, 1, 2).float() / 255
     try:
@@ -74,6 +125,7 @@ def _try_images(net: nn.Module, name: str, train: Dataset) -> None:
         )
     if shape[1] < train.num_classes:
         raise StudyError(f"model.name = {name!r} has {shape[1]} outputs, but the data has {train.num_classes} classes")
+    return x
 
 
 def chance_warning(accuracy: float, test: Dataset) -> str | None:

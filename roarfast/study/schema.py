@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import itertools
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,8 +23,9 @@ from pydantic import (
 
 from roarfast._objects import is_reference, load_object
 from roarfast.data.load import SOURCES
+from roarfast.explain.external import of_captum_class
 from roarfast.explain.options import Options
-from roarfast.study import fills, names
+from roarfast.study import fills, names, stored_maps
 from roarfast.study.protocol import find
 from roarfast.study.usercode import source_of
 from roarfast.train.recipe import Recipe, get_recipe
@@ -58,7 +61,10 @@ def _postprocess(text: str, info: ValidationInfo) -> str:
 
 
 def _importable(text: str) -> str:
-    load_object(text)
+    if stored_maps.is_stored(text):
+        stored_maps.place(text)
+    else:
+        load_object(text)
     return text
 
 
@@ -194,8 +200,10 @@ class OutsideConfig(_Section):
     version: int | None = Field(None, ge=1)
 
     def function(self) -> Callable[..., Any]:
-        """The function with its options."""
+        """The function with its options; of a class like those of captum, one that makes and asks an object of it."""
         found = load_object(self.object)
+        if inspect.isclass(found) and callable(getattr(found, "attribute", None)):
+            return of_captum_class(found, self.options)
         if not self.options:
             return found  # type: ignore[no-any-return]
         bound = functools.partial(found, **self.options)
@@ -204,7 +212,9 @@ class OutsideConfig(_Section):
 
 
 def code_of(reference: str, version: int | None) -> dict[str, Any]:
-    """What keys hash of code from outside: its files, or the version that its author gives it."""
+    """What keys hash of code from outside: its files, or the version that its author gives it; of maps, their files."""
+    if stored_maps.is_stored(reference):
+        return {"maps": stored_maps.checksums(reference)}
     if version is not None:
         return {"version": version}
     source = source_of(reference) if is_reference(reference) else {}
@@ -404,6 +414,12 @@ def _name_references(raw: dict[str, Any]) -> None:
                 block[key] = [_named(text, raw[kind]) if isinstance(text, str) else text for text in texts]
 
 
+def _name_of(reference: str) -> str:
+    called = Path(reference).stem if stored_maps.is_stored(reference) else reference.partition(":")[2]
+    name = re.sub(r"[^a-z0-9]+", "_", called.removeprefix(stored_maps.PREFIX).lower()).strip("_")
+    return name if name[:1].isalpha() else f"maps_{name}"
+
+
 def _named(text: str, table: list[Any]) -> str:
     steps = []
     for step in text.split("|"):
@@ -411,7 +427,7 @@ def _named(text: str, table: list[Any]) -> str:
         if not is_reference(reference):
             steps.append(step)
             continue
-        name = re.sub(r"[^a-z0-9]+", "_", reference.partition(":")[2].lower()).strip("_")
+        name = _name_of(reference)
         if {"name": name, "object": reference} not in table:
             table.append({"name": name, "object": reference})
         steps.append(name + step.strip()[len(reference) :])

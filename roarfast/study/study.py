@@ -20,7 +20,7 @@ from roarfast.study.identity import Identity, identify, user_code
 from roarfast.study.images import data_warnings, forget_shared_data, load_data, share_data
 from roarfast.study.keys import Seeds
 from roarfast.study.plan import Plan, build_plan, bytes_needed
-from roarfast.study.preflight import chance_warning, try_model
+from roarfast.study.preflight import chance_warning, try_all
 from roarfast.study.progress import Silent
 from roarfast.study.protocol import find
 from roarfast.study.records import Cell
@@ -115,7 +115,7 @@ class Study:
         """Reads the data, and works out keys and tasks; runs nothing."""
         devices = choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
         train, test = load_data(self.config.data)
-        notes = (*data_warnings(self.config.data), *try_model(self.config, train))
+        notes = (*data_warnings(self.config.data), *try_all(self.config, train, test))
         identity = identify(self.config, train, test, devices[0])
         grid = self.cells
         chosen = shard_cells(grid, *shard) if shard else grid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ import torch
 from torch import nn
 
 from roarfast._files import write_atomic
+from roarfast._objects import load_object
 from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
+from roarfast.study import own_training
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
 from roarfast.train import (
@@ -99,6 +102,12 @@ class Trainer:
             The model and its `accuracy`, `true_class_probability` and `cross_entropy`.
         """
         data = data or self.whole
+        if (reference := self.config.train.function) is not None:
+            begun = time.perf_counter()
+            batches = own_training.Batches(data.train, self.recipe, data.removal, seed)
+            model = own_training.fit(load_object(reference), reference, self.build(seed), batches, seed)
+            add_seconds({"training": time.perf_counter() - begun})
+            return model, self.score(model, data.test, data.removal)
         self._check_checkpoint(name)
         result = train(
             self.build(seed),
