@@ -67,6 +67,10 @@ def page(found, arguments, accuracy, estimators):
         )
     blank = sorted({f"{c.score} with {c.fill}: {c.why}" for c in found.cells if c.why})
     lines.append(f"- Cells without a value: {'; '.join(blank) or 'none'}.")
+    lines.append(
+        f"- {len(found.cells)} cells at 95 %, not corrected for their number: a dozen or two would be beyond their interval by chance, half "
+        "of them upwards. Soundness is undefined where the accuracy never reaches its level halfway between empty and whole images."
+    )
     own = {key: e for *key, e in ((tuple(a), tuple(b), e) for a, b, e in found.agreement()) for key in [tuple(key)]}
     fills = [(a, b, e) for (a, b), e in own.items() if a[0] == b[0] == "deletion"]
     if fills:
