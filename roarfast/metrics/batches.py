@@ -104,8 +104,8 @@ class Perturber:
             return self._gather(pixels, local, codes, rate, fill=constant)
         if fill in ("image_mean", "blur", "noise"):  # the same replacement at every rate
             return self._gather(pixels, local, codes, rate, imputed=self._replacement(pixels, ids))
-        mask = self._mask(codes, local, rate)
-        rows = pixels[local]
+        near, rows = codes[local], pixels[local]
+        mask = near > rate[:, None, None] if self.how.keep else near <= rate[:, None, None]
         if fill == "kept_mean":
             rows = rf.fill(rows, mask, "kept_mean", layout="NHWC")
         else:
@@ -116,9 +116,7 @@ class Perturber:
             center = torch.tensor(self.inputs.center, device=rows.device).mul(255)
             if self.how.precision == "float16":
                 imputed[rate == (WHOLE if self.how.keep else EMPTY)] = center.half()
-                return self._gather(
-                    rows, torch.arange(len(rows), device=rows.device), codes[local], rate, imputed=imputed
-                )
+                return self._gather(rows, torch.arange(len(rows), device=rows.device), near, rate, imputed=imputed)
             imputed[mask.flatten(1).all(1)] = center.round().to(torch.uint8)
             rows = imputed
         return self._gather(rows, torch.arange(len(rows), device=rows.device))

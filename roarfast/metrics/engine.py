@@ -46,6 +46,7 @@ def respond(
     device: str | torch.device | None = None,
     progress: bool | None = None,
     file: str | Path | None = None,
+    ends: tuple[Row, Row] | None = None,
 ) -> Responses:
     """What a model answers when pixels are removed, at every rate, for every sample.
 
@@ -76,6 +77,8 @@ def respond(
         device: Where to run; default where the model is.
         progress: Whether to show how far it is; None: on a terminal or in a notebook.
         file: Keeps the answers in this file, from which a killed run goes on; a finished one is read.
+        ends: The answers to whole and to empty samples, if they are known: those of other responses of this model to these
+            samples, with the same fill and the same `scored`.
 
     Returns:
         The responses `[rates, samples]`.
@@ -105,7 +108,9 @@ def respond(
     place = choose_device(model, inputs.pixels, from_numpy, device)
     size = _batch_size(inputs, batch_size)
     other = None if filled is None else torch.as_tensor(filled)
-    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other)
+    if ends is not None and any(len(row.correct) != n for row in ends):
+        raise ValueError(f"ends must be of {n} samples, got {[len(row.correct) for row in ends]}")
+    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other, ends)
     with evaluating(model):
         attack = how.fill == "adversarial" and other is None
         if attack:
@@ -134,10 +139,10 @@ def respond(
                         store.write(start, np.concatenate(part))
                         job.advance(stop - start)
                 answers = store.read()
-                result = _assemble(answers, rates, table, how, truth, target, identity)
+                result = _assemble(answers, rates, table, how, truth, target, identity, ends)
                 store.finish(result)
                 return result
-    return _assemble(answers, rates, table, how, truth, target, {})
+    return _assemble(answers, rates, table, how, truth, target, {}, ends)
 
 
 def make_codes(
@@ -183,19 +188,23 @@ def _batch_size(inputs: Inputs, batch_size: int | None) -> int:
 
 
 class _Engine:
-    """Answers to pairs: pair p is sample p // K at rate p % K, K = rates + 2: nothing removed, the rates, everything."""
+    """Answers to pairs: pair p is sample p // K at rate p % K, K = rates + 2: nothing removed, the rates, everything.
+
+    Where the ends are known, K = rates.
+    """
 
     def __init__(
         self, model: Model, inputs: Inputs, codes: Tensor, how: Perturbation, seed: int, ids: Tensor, labels: Tensor,
         device: torch.device, size: int, filled: Tensor | None = None,
+        ends: tuple[Row, Row] | None = None,
     ) -> None:  # fmt: skip
-        self.inputs, self.labels, self.device, self.size = inputs, labels, device, size
+        self.inputs, self.labels, self.device, self.size, self.ends = inputs, labels, device, size, ends
         self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1], filled)
         self.logits = Logits(model, labels)
         self.rows_at_once = size
 
     def pairs(self, rates: int) -> int:
-        return len(self.inputs) * (rates + 2)
+        return len(self.inputs) * (rates if self.ends is not None else rates + 2)
 
     def batches(self, rows: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.size, rows)) for start in range(0, rows, self.size)]
@@ -205,6 +214,8 @@ class _Engine:
         n = len(self.inputs)
         if isinstance(scored, str) and scored == "label":
             return self.labels
+        if isinstance(scored, str) and scored == "predicted" and self.ends is not None:
+            return torch.from_numpy(self.ends[0].prediction.astype(np.int64))
         if isinstance(scored, str) and scored == "predicted":
             found = torch.empty(n, dtype=torch.int64)
             for start in range(0, n, self.size):
@@ -226,8 +237,11 @@ class _Engine:
         """Answers to pairs [start, stop)."""
         count = len(rates)
         pair = torch.arange(start, stop)
-        sample, rate = pair // (count + 2), pair % (count + 2) - 1
-        rate[rate == count] = EMPTY
+        if self.ends is not None:
+            sample, rate = pair // count, pair % count
+        else:
+            sample, rate = pair // (count + 2), pair % (count + 2) - 1
+            rate[rate == count] = EMPTY
         logits = self._run(sample, rate)
         if not bool(torch.isfinite(logits).all()):
             bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
@@ -267,24 +281,26 @@ class _Engine:
 
 def _assemble(
     answers: np.ndarray[Any, Any], rates: Sequence[float], codes: Tensor, how: Perturbation, labels: Tensor,
-    target: Tensor, identity: dict[str, Any],
+    target: Tensor, identity: dict[str, Any], ends: tuple[Row, Row] | None = None,
 ) -> Responses:  # fmt: skip
     n, count = len(labels), len(rates)
-    table = answers.reshape(n, count + 2).T
+    table = answers.reshape(n, count if ends is not None else count + 2).T
     truth = labels.numpy()
 
     def row(j: int) -> Row:
         one = {name: np.ascontiguousarray(table[name][j]) for name in ANSWER.names or ()}
         return Row(one["prediction"] == truth, **one)
 
-    middle = {name: np.ascontiguousarray(table[name][1:-1]) for name in ANSWER.names or ()}
+    inner = table if ends is not None else table[1:-1]
+    middle = {name: np.ascontiguousarray(inner[name]) for name in ANSWER.names or ()}
+    whole, empty = ends if ends is not None else (row(0), row(count + 1))
     removed = removed_fractions(codes, count)
     return Responses(
         rates=np.array(rates, np.float64),
         removed=1 - removed if how.keep else removed,
         correct=middle["prediction"] == truth,
-        whole=row(0),
-        empty=row(count + 1),
+        whole=whole,
+        empty=empty,
         labels=truth,
         scored=target.numpy(),
         perturbation=how,

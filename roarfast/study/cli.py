@@ -38,7 +38,10 @@ def demo_command(
 def init_command(
     file: Annotated[Path, typer.Argument(help="The config file to write.")] = Path("study.toml"),
     preset: Annotated[
-        str, typer.Option(help="demo, paper-cifar10, paper-svhn, paper-cub200 or roar-imagenet.")
+        str,
+        typer.Option(
+            help="demo, paper-cifar10, paper-svhn, paper-cub200, roar-imagenet, svhn-subset, soco-cifar10 or soco-imagenet."
+        ),
     ] = "demo",
     data: Annotated[Path | None, typer.Option(help="With --preset own: your images, a folder, pack or .npz.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,

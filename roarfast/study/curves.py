@@ -26,6 +26,9 @@ from roarfast.study.tasks import Scores
 from roarfast.train.evaluate import autocast_to
 from roarfast.train.runtime import resolve_precision
 
+# Images that go through the model together. `convnet` on 32x32 and one core: 0.18 ms per image with 256, 0.23 with 512,
+# whose features leave the caches, 0.20 with 64.
+_BATCH, _BATCH_VALUES = 256, 1 << 20
 _TINY = float(np.finfo(np.float32).tiny)
 _INSERTION_BLUR = 10.0  # pixels: as RISE and `roarfast.metrics` have it
 
@@ -51,6 +54,7 @@ class AsTested(nn.Module):
         self.crop = (crop, crop) if isinstance(crop, int) else crop
         self.precision, self.channels_last = precision, channels_last
         self.seconds = 0.0
+        self.ends: dict[Any, tuple[Row, Row]] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of images `[B, C, H, W]`; counts the seconds it takes."""
@@ -106,9 +110,11 @@ def ask(
     w, path = cell.work, cell.work.folder.responses(cell.task.key + suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
     model = as_tested(cell)
+    ends = _ends(cell, model, how, filled, scored)
     options: dict[str, Any] = {
         "labels": w.test.labels, "perturbation": how, "filled": filled, "scored": scored,
         "seed": w.seeds.noise(cell.cell.trial, "test"), "device": w.device, "progress": False,
+        "ends": ends, "batch_size": max(16, min(_BATCH, _BATCH_VALUES // w.inputs.values)),
     }  # fmt: skip
     cell.on_update(f"{len(w.test)} images at {len(cell.task.cells)} rates")
     begun, before = time.perf_counter(), model.seconds
@@ -117,6 +123,20 @@ def ask(
     making = "impute" if how.fill == "linear" else "data"
     cell.clock.add({"evaluation": passes, making: time.perf_counter() - begun - passes})
     return answers
+
+
+def _ends(cell: CellWork, model: AsTested, how: Perturbation, filled: Any, scored: str) -> tuple[Row, Row]:
+    """The answers to whole and empty images, which all curves of a base model and fill share: found once per worker."""
+    w, fill = cell.work, (how.fill, how.blur, filled is None, scored)
+    if fill not in model.ends:
+        nothing = np.zeros(w.test.images.shape[:3], np.uint8)
+        with cell.clock.stage("evaluation"):
+            found = respond(
+                model, w.inputs, codes=nothing, drops=[1.0], labels=w.test.labels, perturbation=how, filled=filled,
+                scored=scored, seed=w.seeds.noise(cell.cell.trial, "test"), device=w.device, progress=False,
+            )  # fmt: skip
+        model.ends[fill] = found.whole, found.empty
+    return model.ends[fill]
 
 
 def _answers(cell: CellWork, model: AsTested, path: Path, codes: Any, options: dict[str, Any]) -> Responses:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -250,3 +252,15 @@ def test_which_way_a_score_is_better() -> None:
     assert [PROTOCOLS[name].better_score("morf") for name in SCORES[:4]] == ["lower", "higher", "lower", "higher"]
     assert PROTOCOLS["soundness"].better_score("lerf") == "higher"
     assert PROTOCOLS["deletion"].better_score("lerf") == PROTOCOLS["road"].better_score("lerf") == "higher"
+
+
+@pytest.mark.slow
+def test_twenty_kills_leave_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "helpers" / "kill_study.py"
+    arguments = [sys.executable, str(script), str(write_tiny(tmp_path, TEXT)), str(tmp_path / "run"), "20", "0", "4"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 10, "most kills came after the end"
+    assert outcome(tmp_path / "run") == outcome(finished / "run")
+    for path in (finished / "run" / "responses").glob("*.npz"):
+        assert (tmp_path / "run" / "responses" / path.name).read_bytes() == path.read_bytes(), path.name
