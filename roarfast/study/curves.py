@@ -151,6 +151,8 @@ def _answers(cell: CellWork, model: AsTested, path: Path, codes: Any, options: d
         return joined
     options = options | {"codes": codes_of(cell) if codes is None else codes, "drops": rates_of(cell), "file": path}
     try:
+        if path.exists():
+            Responses.load(path)  # a damaged one is ours, so it need not be kept
         answers = respond(model, w.inputs, **options)
     except (ResponsesCorrupt, ResponsesMismatch) as error:
         w.trainer.notes.append(f"{error}; making it again")
