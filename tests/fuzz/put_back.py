@@ -63,14 +63,14 @@ def copy_of(name: str) -> Path:
             shutil.copy2(library, copy / "roarfast")
         return copy
     shutil.copy2(ROOT / "CMakeLists.txt", copy)
-    command = ["cmake", "-S", str(copy), "-B", str(copy / "build"), "-G", "Ninja", "-DROARFAST_CUDA=off"]
+    command = ["cmake", "-S", str(copy), "-B", str(copy / "build" / "cmake"), "-G", "Ninja", "-DROARFAST_CUDA=off"]
     command += ["-DROARFAST_SIMD_LEVELS=v3", f"-DROARFAST_OUTPUT_DIR={copy / 'roarfast'}"]
     command += [f"-DPython_EXECUTABLE={sys.executable}"]
     if shutil.which("ccache"):
         command += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
     environment = os.environ | {"CCACHE_BASEDIR": str(copy), "CCACHE_NOHASHDIR": "1"}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    subprocess.run(["cmake", "--build", str(copy / "build"), "--", "--quiet"], check=True, env=environment)
+    subprocess.run(["cmake", "--build", str(copy / "build" / "cmake"), "--", "--quiet"], check=True, env=environment)
     return copy
 
 

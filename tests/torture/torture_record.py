@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _HEAD = """\
-# The last whole torture
+# The last torture
 
 Made by `tests/torture/torture_record.py` from the lines that `torture.py --record` wrote. "Finished as undisturbed": after the
 kills or on the emptied disk, rows, examples and files equal those of a run in peace. "Noticed, made again": a message named the
