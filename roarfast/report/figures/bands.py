@@ -26,12 +26,7 @@ def bands_figure(found: Sequence[CurveScore], answers: Sequence[Answers], folder
     if not shown:
         return None
     with plotting.style() as new_figure:
-        columns = min(len(shown), 2)
-        rows = -(-len(shown) // columns)
-        figure = new_figure(plotting.WIDTH, 3.0 * rows + 0.3)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis in axes[len(shown) :]:
-            axis.set_visible(False)
+        figure, axes = plotting.two_columns(new_figure, len(shown), 3.0)
         for axis, one in zip(axes, shown):
             _bands(axis, one, [a for a in answers if _is_of(a, one)])
         note = f"Curves of {len(shown)} protocols without retraining, plain maps, with 95 % bands over the test images."

@@ -105,12 +105,7 @@ def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy", shif
         "bits": "bits left",
     }[name]
     with plotting.style() as new_figure:
-        columns = min(len(panels), 2)
-        rows = -(-len(panels) // columns)
-        figure = new_figure(plotting.WIDTH, 3.3 * rows + 0.5)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis in axes[len(panels) :]:
-            axis.set_visible(False)
+        figure, axes = plotting.two_columns(new_figure, len(panels), 3.3)
         ranked = _best_first(panels[0], name)
         for axis, panel in zip(axes, panels):
             _overlay(axis, panel, name, shift, [*ranked, *(e for e in _best_first(panel, name) if e not in ranked)])
@@ -119,7 +114,7 @@ def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy", shif
             if name != "bits":
                 plotting.percent_axis(axis.yaxis)
             axis.legend(fontsize=7.5, handlelength=2.2, ncols=2 if len(axis.lines) > 6 else 1)
-        for axis in axes[::columns]:
+        for axis in axes[::2]:
             axis.set_ylabel(words)
         note = f"{words} against the drop rate, all plain maps over each other, for {len(panels)} protocols."
         return plotting.finish(figure, folder, f"overview-{name.replace('_', '-')}", f"All plain maps, {words}", note)

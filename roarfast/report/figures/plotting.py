@@ -134,6 +134,17 @@ def grid_of_axes(new_figure: Any, count: int) -> tuple[Any, list[Any]]:
     return figure, list(axes[:count])
 
 
+def two_columns(new_figure: Any, count: int, height: float) -> tuple[Any, list[Any]]:
+    """A figure with `count` large axes, at most two beside each other; `height` is that of a row in inches."""
+    columns = min(count, 2)
+    rows = -(-count // columns)
+    figure = new_figure(WIDTH, height * rows + 0.4)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, list(axes[:count])
+
+
 def _columns(count: int) -> int:
     """3 to 5 columns: whole rows first, then few rows."""
     if count <= 5:
