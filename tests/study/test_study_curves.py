@@ -27,6 +27,7 @@ from roarfast.study.config import ConfigError, parse_config
 from roarfast.study.curves import AsTested, as_tested, attribution, codes_of, cross_entropy
 from roarfast.study.grid import grid_cells
 from roarfast.study.protocol import PROTOCOLS
+from roarfast.study.results import curve_scores
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import CellsTask
 from roarfast.study.work import Clock, Work
@@ -252,6 +253,16 @@ def test_which_way_a_score_is_better() -> None:
     assert [PROTOCOLS[name].better_score("morf") for name in SCORES[:4]] == ["lower", "higher", "lower", "higher"]
     assert PROTOCOLS["soundness"].better_score("lerf") == "higher"
     assert PROTOCOLS["deletion"].better_score("lerf") == PROTOCOLS["road"].better_score("lerf") == "higher"
+
+
+def test_scores_of_curves_by_protocol(finished: Path) -> None:
+    results = load(finished / "run")
+    table = curve_scores(results)
+    assert set(table) >= {"deletion morf", "insertion morf", "road lerf", "soundness lerf"}
+    (deletion,) = [c for c in results.curves if (c.protocol, c.estimator, c.null) == ("deletion", "grad^2", "own")]
+    assert table["deletion morf"]["grad^2 plain"] == [-deletion.score], "lower is better, so it is turned around"
+    (insertion,) = [c for c in results.curves if (c.protocol, c.estimator) == ("insertion", "rand")]
+    assert table["insertion morf"]["rand plain"] == [insertion.score]
 
 
 @pytest.mark.slow
