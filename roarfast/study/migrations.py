@@ -138,5 +138,6 @@ def migrate(database: sqlite3.Connection) -> None:
                 database.execute(f"PRAGMA user_version = {number + 1}")
             database.execute("COMMIT")
         except BaseException:
-            database.execute("ROLLBACK")
+            if database.in_transaction:  # on a full disk SQLite has rolled back already
+                database.execute("ROLLBACK")
             raise

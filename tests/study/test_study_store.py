@@ -183,7 +183,14 @@ def test_duration(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+def _full(database: sqlite3.Connection) -> None:
+    """A migration on a full disk: SQLite rolls back by itself."""
+    database.execute("ROLLBACK")
+    raise sqlite3.OperationalError("database or disk is full")
+
+
 def test_a_full_disk_is_called_so_whatever_sqlite_calls_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roarfast.study import migrations
     from roarfast.study import store as module
     from roarfast.study.errors import OutOfSpace
 
@@ -193,6 +200,10 @@ def test_a_full_disk_is_called_so_whatever_sqlite_calls_it(tmp_path: Path, monke
         monkeypatch.setattr(module, "_is_full", lambda folder: True)
         with pytest.raises(OutOfSpace, match="no space left on the disk"), store._guarded():
             raise sqlite3.OperationalError("disk I/O error")
+        monkeypatch.setattr(migrations, "version_of", lambda database: 0)
+        with pytest.raises(OutOfSpace, match="no space left on the disk"), store._guarded():
+            monkeypatch.setattr(migrations, "MIGRATIONS", [_full])
+            migrations.migrate(store._connection)
         with pytest.raises(OutOfSpace, match="no space left on the disk"), store._transaction():
             store._connection.execute("ROLLBACK")  # as SQLite does by itself
             raise sqlite3.OperationalError("database or disk is full")
