@@ -151,6 +151,12 @@ def _overlay(axis: Any, panel: Panel, name: str, shift: float, order: list[str])
                 linewidth=1.6,
                 label=words,
             )
-    values = [v for line in axis.lines for v in line.get_ydata()]
+    # Of the curves alone: bars of two trials would flatten all of them.
+    values = [
+        v
+        for line in axis.lines
+        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
+        for v in line.get_ydata()
+    ]
     if values and name != "bits":
         axis.set_ylim(*plotting.y_limits(values))
