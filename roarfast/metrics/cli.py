@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from roarfast._objects import make_importable
 from roarfast.data.dataset import DataError
 
 
@@ -40,6 +41,8 @@ def score_command(
 ) -> None:
     """Score attribution maps of a trained model: nothing is trained, a table is printed."""
     from roarfast.metrics import score_files  # torch: `--help` need not wait for it
+
+    make_importable(Path.cwd())  # `--model my_file:function`, a file beside the images
 
     try:
         text = score_files.run(

@@ -259,8 +259,8 @@ def check_space(folder: Path, needed_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed_bytes > free:
         raise StudyError(
-            f"the maps and codes of this study need about {needed_bytes / 1e9:.1f} GB, the disk of {folder} has "
-            f"{free / 1e9:.1f} GB free: free some space, choose another --out, or set explain.dtype = 'float16'"
+            f"the maps and codes of this study need about {needed_bytes / 1e9:.3g} GB, the disk of {folder} has "
+            f"{free / 1e9:.3g} GB free: free some space, choose another --out, or set explain.dtype = 'float16'"
         )
 
 
