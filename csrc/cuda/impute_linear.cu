@@ -1,12 +1,13 @@
 // ROAD's noisy linear imputation on the GPU: one block per system (image and channel), which reads
 // its image, solves by multigrid-preconditioned conjugate gradients and writes the result, all in
 // one kernel. Blocks take system after system, so that scratch memory is per resident block. Levels
-// that fit live in shared memory (a 32 x 32 image wholly), the others in the workspace. Leaving
-// early is uniform over the block.
+// that fit live in shared memory, the others in the workspace. Leaving early is uniform over the
+// block. Images up to 32 x 32 in float32 have a kernel of their own that needs no workspace:
+// impute_linear/resident.h.
 #include <algorithm>
 
-#include "common/philox.h"
 #include "cuda/impute_linear/cg.h"
+#include "cuda/impute_linear/resident_kernel.h"
 #include "cuda/support/launch.h"
 
 namespace {
@@ -23,83 +24,6 @@ constexpr int64_t kSharedBytes =
 constexpr int64_t kStaticSharedBytes = 4096;           // at least what the kernel has besides
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 29;  // at most, unless one block needs more
 constexpr int64_t kMaxBlocks = 1 << 16;
-
-struct Arguments {
-  const void* x;
-  const uint8_t* mask;
-  void* out;
-  rf_dtype in_dtype, out_dtype;
-  int64_t systems, c;
-  bool channels_last;
-  int64_t mask_stride;
-  int max_iter;
-  double empty_value, noise;
-  bool normal_noise;
-  uint64_t seed;
-  const int64_t* index;
-  int32_t* iterations;
-  double* residual;
-  int32_t* status;
-  int64_t* empty;
-  uint8_t* workspace;
-  int64_t bytes_per_block;
-};
-
-// The dtype is uniform over the grid; a switch per pixel is cheaper than a kernel per dtype.
-template <typename Real>
-__device__ Real read_value(const void* p, rf_dtype dtype, int64_t i) {
-  switch (dtype) {
-    case RF_FLOAT16:
-      return static_cast<Real>(rf::load(static_cast<const rf::half_t*>(p)[i]));
-    case RF_BFLOAT16:
-      return static_cast<Real>(rf::load(static_cast<const rf::bfloat16_t*>(p)[i]));
-    case RF_FLOAT32:
-      return static_cast<Real>(static_cast<const float*>(p)[i]);
-    case RF_FLOAT64:
-      return static_cast<Real>(static_cast<const double*>(p)[i]);
-    default:
-      return static_cast<Real>(static_cast<const uint8_t*>(p)[i]);
-  }
-}
-
-template <typename Real>
-__device__ void write_value(void* p, rf_dtype dtype, int64_t i, Real v) {
-  switch (dtype) {
-    case RF_FLOAT16:
-      static_cast<rf::half_t*>(p)[i] = rf::store<rf::half_t>(static_cast<float>(v));
-      return;
-    case RF_BFLOAT16:
-      static_cast<rf::bfloat16_t*>(p)[i] = rf::store<rf::bfloat16_t>(static_cast<float>(v));
-      return;
-    case RF_FLOAT32:
-      static_cast<float*>(p)[i] = static_cast<float>(v);
-      return;
-    case RF_FLOAT64:
-      static_cast<double*>(p)[i] = static_cast<double>(v);
-      return;
-    default:
-      v = v < 0 ? Real(0) : v > 255 ? Real(255) : v;
-      static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(rint(v));
-  }
-}
-
-// Bytes are copied for known pixels, so that they stay as they are, NaN payloads and all.
-__device__ void copy_value(const void* in, void* out, rf_dtype dtype, int64_t i) {
-  switch (dtype) {
-    case RF_FLOAT16:
-    case RF_BFLOAT16:
-      static_cast<uint16_t*>(out)[i] = static_cast<const uint16_t*>(in)[i];
-      return;
-    case RF_FLOAT32:
-      static_cast<uint32_t*>(out)[i] = static_cast<const uint32_t*>(in)[i];
-      return;
-    case RF_FLOAT64:
-      static_cast<uint64_t*>(out)[i] = static_cast<const uint64_t*>(in)[i];
-      return;
-    default:
-      static_cast<uint8_t*>(out)[i] = static_cast<const uint8_t*>(in)[i];
-  }
-}
 
 // Carves the level arrays out of the block's workspace
 // and shared memory; fields is in shared memory.
@@ -157,15 +81,18 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
     Real low = inf, high = -inf;
     double sum = 0, known = 0;
     bool finite = true;
-    for (int i = thread; i < pixels; i += threads) {
-      f.live[i] = mask[i] != 0;
-      const Real v = read_value<Real>(a.x, a.in_dtype, start + i * step);
-      f.u[i] = v;
-      if (mask[i]) continue;
-      finite = finite && v - v == 0;
-      low = v < low ? v : low, high = v > high ? v : high;
-      sum += v, known += 1;
-    }
+    with_type<Real>(a.in_dtype, [&](auto tag) {
+      const auto* x = static_cast<const typename decltype(tag)::type*>(a.x) + start;
+      for (int i = thread; i < pixels; i += threads) {
+        f.live[i] = mask[i] != 0;
+        const Real v = to_real<Real>(x[i * step]);
+        f.u[i] = v;
+        if (mask[i]) continue;
+        finite = finite && v - v == 0;
+        low = v < low ? v : low, high = v > high ? v : high;
+        sum += v, known += 1;
+      }
+    });
     finite = __syncthreads_and(finite);
     low = -block_reduce(-low, Max(), partial), high = block_reduce(high, Max(), partial);
     sum = block_reduce(sum, Sum(), partial_sums), known = block_reduce(known, Sum(), partial_sums);
@@ -202,40 +129,34 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
                   blocks_end = (first + pixels + 3) >> 2;
     const int64_t sample = a.index ? a.index[image] : image;
     const Real unscale = static_cast<Real>(range > 0 ? 1 / scale : 0);
-    for (int64_t block = blocks_begin + thread; block < blocks_end; block += threads) {
-      float noise[4] = {0, 0, 0, 0};
-      if (a.noise != 0) {
-        const rf::Philox4 words = rf::philox_block(a.seed, sample, block, rf::kDomainImputeNoise);
-        if (a.normal_noise) {
-          rf::normals_from_block(words, noise);
-        } else {
-          for (int k = 0; k < 4; ++k) noise[k] = rf::uniform_from_word(words.w[k]);
+    const auto filled = [&](int64_t i, float noise) {
+      Real v = static_cast<Real>(a.empty_value);
+      if (f.live[i]) {
+        v = f.u[i] * unscale + shift;
+        v = v > low ? v : low;
+        v = v < high ? v : high;
+      }
+      const Real amount = a.in_dtype == RF_FLOAT64
+                              ? static_cast<Real>(a.noise * static_cast<double>(noise))
+                              : static_cast<Real>(static_cast<float>(a.noise) * noise);
+      return v + amount;
+    };
+    with_types<Real>(a.in_dtype, a.out_dtype, [&](auto in_tag, auto out_tag) {
+      using In = typename decltype(in_tag)::type;
+      using Out = typename decltype(out_tag)::type;
+      const In* in = static_cast<const In*>(a.x) + start;
+      Out* out = static_cast<Out*>(a.out) + start;
+      for (int64_t block = blocks_begin + thread; block < blocks_end; block += threads) {
+        float noise[4];
+        noise_of_block(a, a.seed, sample, block, noise);
+        for (int k = 0; k < 4; ++k) {
+          const int64_t i = 4 * block + k - first;
+          if (i < 0 || i >= pixels) continue;
+          out[i * step] = mask[i] ? from_real<Out>(filled(i, noise[k]))
+                                  : known_pixel<Real, In, Out>(in[i * step]);
         }
       }
-      for (int k = 0; k < 4; ++k) {
-        const int64_t i = 4 * block + k - first;
-        if (i < 0 || i >= pixels) continue;
-        const int64_t j = start + i * step;
-        if (!mask[i]) {
-          if (a.in_dtype == a.out_dtype) {
-            copy_value(a.x, a.out, a.in_dtype, j);
-          } else {
-            write_value<Real>(a.out, a.out_dtype, j, read_value<Real>(a.x, a.in_dtype, j));
-          }
-          continue;
-        }
-        Real v = static_cast<Real>(a.empty_value);
-        if (f.live[i]) {
-          v = f.u[i] * unscale + shift;
-          v = v > low ? v : low;
-          v = v < high ? v : high;
-        }
-        const Real amount = a.in_dtype == RF_FLOAT64
-                                ? static_cast<Real>(a.noise * static_cast<double>(noise[k]))
-                                : static_cast<Real>(static_cast<float>(a.noise) * noise[k]);
-        write_value<Real>(a.out, a.out_dtype, j, v + amount);
-      }
-    }
+    });
     if (thread == 0) {
       a.iterations[system] = result.iterations;
       a.residual[system] = span > 0 ? static_cast<double>(result.last_correction) / span : 0;
@@ -311,7 +232,9 @@ extern "C" int64_t rf_impute_linear_workspace_bytes(rf_dtype dtype, int64_t n, i
   if (n <= 0 || c <= 0 || h <= 0 || w <= 0) return 0;
   const double weights[4] = {weight_main, weight_y, weight_anti, weight_x};
   const Plan plan = make_plan(h, w, weights);
-  const int64_t bytes = block_bytes(plan, dtype == RF_FLOAT64 || needs_double(plan, tol) ? 8 : 4);
+  const bool in_double = dtype == RF_FLOAT64 || needs_double(plan, tol);
+  if (is_resident(plan, in_double)) return 0;
+  const int64_t bytes = block_bytes(plan, in_double ? 8 : 4);
   return block_count(n * c, bytes) * bytes;
 }
 
@@ -328,7 +251,7 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   const rf_status ok = check_arguments(n, c, h, w, mask_count, weights, tol, max_iter);
   if (ok != RF_OK || n * c * h * w == 0) return ok;
   if (const rf_status bad = rf::check_not_null(
-          "impute_linear", {x, mask, out, iterations, residual, status, empty, workspace})) {
+          "impute_linear", {x, mask, out, iterations, residual, status, empty})) {
     return bad;
   }
   if (h * w > (int64_t{1} << 30)) {
@@ -348,6 +271,9 @@ extern "C" rf_status rf_impute_linear(const void* x, const uint8_t* mask, void* 
   a.normal_noise = noise_kind == RF_IMPUTE_GAUSSIAN, a.seed = seed, a.index = index;
   a.iterations = iterations, a.residual = residual, a.status = status, a.empty = empty;
   a.workspace = static_cast<uint8_t*>(workspace);
-  return in_dtype == RF_FLOAT64 || needs_double(plan, tol) ? run<double>(plan, tol, a, h, w, stream)
-                                                           : run<float>(plan, tol, a, h, w, stream);
+  const bool in_double = in_dtype == RF_FLOAT64 || needs_double(plan, tol);
+  if (is_resident(plan, in_double)) return run_resident(plan, tol, a, stream);
+  if (const rf_status bad = rf::check_not_null("impute_linear", {workspace})) return bad;
+  return in_double ? run<double>(plan, tol, a, h, w, stream)
+                   : run<float>(plan, tol, a, h, w, stream);
 }

@@ -73,8 +73,8 @@ gather NHWC          32        30288       131840         1880        2
 gather NHWC         224       185514       807520        11515        2
 gather NHWC f16      32        31056        82688         1112        2
 gather NHWC f16     224       190218       506464         6811        2
-impute               32      2927934       714976       239094       87
-impute              224     10828618     94316864        29376       92
+impute               32      1101390       223744       144158       36
+impute              224     10604122     93097376        29376       92
 """
 COLUMNS = ("warp instructions", "bytes of L2", "wavefronts", "barriers")
 

@@ -45,6 +45,13 @@ struct FineField {
   uint8_t* live;
 };
 
+template <typename Real>
+struct CgResult {
+  int iterations;
+  Real last_correction;
+  bool converged;
+};
+
 // f(x, y, index) for every cell, spread over the block.
 template <typename F>
 __device__ __forceinline__ void for_cells(int h, int w, const F& f) {

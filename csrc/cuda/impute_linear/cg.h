@@ -39,13 +39,6 @@ __device__ void drop_unreachable(const DevicePlan<Real>& plan, uint8_t* live, Re
   __syncthreads();
 }
 
-template <typename Real>
-struct CgResult {
-  int iterations;
-  Real last_correction;
-  bool converged;
-};
-
 // f.u: known values, 0 at live pixels -> the solution. As
 // csrc/cpu/impute_linear/cg.h, pass by pass; y of level 0 lives in q,
 // whose values are used up by then, and the residual to restrict in z.
