@@ -1,5 +1,9 @@
 """Prints one table, ours beside the rivals of every op, and writes bench/latest.json.
 
+    python bench/run.py                                  # on the CPU
+    python bench/run.py --device cuda --out gpu.json     # on a GPU: needs roarfast and torch only (rivals: torch, CuPy if there)
+    python bench/run.py --render gpu.json                # its tables, in Markdown
+
 Times are the minimum of repeats in which everybody takes turns, with equal threads. Ratios above 1 mean that we
 are faster. Never fails because of a time, unless `--check`.
 """
@@ -9,12 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
-from _common import CLOCKS, HERE, discover, environment, measure, set_threads
-
-import roarfast as rf
-
+HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "baseline.json"
 
 
@@ -28,8 +31,41 @@ def _print_row(row: dict[str, Any], previous: dict[str, Any]) -> None:
     print(f"    {row['rival']:<18}{row['rival_ms']:>12.3f} ms{row['ratio']:>10.2f}x{verdict}", flush=True)
 
 
+def main_device(arguments: list[str]) -> int:
+    """`--device`, `--render`: without the packages of the CPU's rivals."""
+    import on_device
+
+    parser = argparse.ArgumentParser(
+        description=on_device.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:1; cpu, simt, ptx run the same code on the host")
+    parser.add_argument("--quick", action="store_true", help="smaller batches, fewer repeats")
+    parser.add_argument("--out", type=Path, default=HERE / "latest-device.json", help="the report")
+    parser.add_argument("--render", type=Path, metavar="FILE", help="print the tables of a report and measure nothing")
+    options = parser.parse_args(arguments)
+    if options.render is not None:
+        report = json.loads(options.render.read_text())
+        on_device.check_report(report)
+        print(on_device.render(report))
+        return 0
+    try:
+        report = on_device.run(options.device, on_device.QUICK if options.quick else None)
+    except (RuntimeError, ValueError) as error:
+        print(f"bench/run.py: {error}", file=sys.stderr)
+        return 2
+    options.out.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"{on_device.render(report)}\n\nwritten: {options.out}")
+    return 0
+
+
 def main() -> None:
     """Entry point."""
+    if any(argument.partition("=")[0] in ("--device", "--render") for argument in sys.argv[1:]):
+        raise SystemExit(main_device(sys.argv[1:]))
+    from _common import CLOCKS, discover, environment, measure, set_threads
+
+    import roarfast as rf
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="OP", help="measure this op only (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="small cases: seconds instead of minutes; no floors")

@@ -336,23 +336,24 @@ _OP = {"op": str, "comparisons": int, "different": int, "worst": (int, float), "
 _CHECK = {"name": str, "ok": bool, "detail": str}
 
 
+def check_fields(what: str, got: Any, expected: dict[str, Any]) -> None:
+    """ValueError that names the field if the dict `got` has not exactly the `expected` fields and types."""
+    if not isinstance(got, dict) or set(got) != set(expected):
+        raise ValueError(f"{what} must have the fields {', '.join(expected)}, got {got!r:.200}")
+    for name, kind in expected.items():
+        if not isinstance(got[name], kind) or (isinstance(got[name], bool) and kind is not bool):
+            raise ValueError(f"{what}.{name} must be {kind}, got {got[name]!r:.100}")
+
+
 def check_report(report: Any) -> None:
     """ValueError that names the field if `report` is not what `run` makes."""
-
-    def fields(what: str, got: Any, expected: dict[str, Any]) -> None:
-        if not isinstance(got, dict) or set(got) != set(expected):
-            raise ValueError(f"{what} must have the fields {', '.join(expected)}, got {got!r:.200}")
-        for name, kind in expected.items():
-            if not isinstance(got[name], kind) or (isinstance(got[name], bool) and kind is not bool):
-                raise ValueError(f"{what}.{name} must be {kind}, got {got[name]!r:.100}")
-
-    fields("report", report, _TOP)
+    check_fields("report", report, _TOP)
     if report["schema"] != SCHEMA:
         raise ValueError(f"report.schema must be {SCHEMA}, got {report['schema']}")
     for i, row in enumerate(report["ops"]):
-        fields(f"report.ops[{i}]", row, _OP)
+        check_fields(f"report.ops[{i}]", row, _OP)
     for i, row in enumerate(report["checks"]):
-        fields(f"report.checks[{i}]", row, _CHECK)
+        check_fields(f"report.checks[{i}]", row, _CHECK)
 
 
 def render(report: dict[str, Any]) -> str:
