@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from roarfast._files import create_memmap, read_json, write_json
+from roarfast._version import RESULT_VERSION
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, data_hash, model_hash
 from roarfast.metrics.inputs import Inputs
@@ -38,6 +39,7 @@ def identify(
     named = getattr(model, "__qualname__", type(model).__qualname__)
     return {
         "format": FORMAT,
+        "version": RESULT_VERSION,
         "model": model_hash(model) if isinstance(model, nn.Module) else f"function {named}",
         "images": data_hash(inputs.pixels),
         "normalisation": [list(inputs.mean), list(inputs.std)],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._objects import is_reference
+from roarfast._version import RESULT_VERSION
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum, model_hash
 from roarfast.study.errors import StudyError
@@ -17,9 +18,6 @@ from roarfast.study.records import Cell
 from roarfast.study.schema import BASELINES, StudyConfig, code_of
 from roarfast.study.usercode import source_of
 from roarfast.train import build_model
-
-RESULT_VERSION = 1
-"""Raised when a change of the code changes results, so that old results are not taken for new ones."""
 
 
 @dataclass(frozen=True)
