@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint lint-workflows format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint lint-workflows docs format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -37,6 +37,7 @@ help:
 	@echo "make kernels    compile the CUDA kernels with nvcc: registers, shared memory, occupancy; no spills"
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
+	@echo "make docs       the documentation site in build/docs, its tutorials run"
 	@echo "make wheel      an sdist and a manylinux wheel in dist/, tried in an empty environment"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
 
@@ -169,6 +170,15 @@ $(BIN)/.wheel: $(BIN)/.runtime
 # dist/: an sdist and a manylinux wheel, installed in an empty environment without compiler and tried.
 wheel: $(BIN)/.wheel
 	bash .ci/wheel
+
+$(BIN)/.docs: $(BIN)/.runtime
+	$(PIP) $$($(BIN)/python tools/requirements.py docs)
+	touch $@
+
+# The site in build/docs; its tutorials run while it is made. A warning is an error, so links inside are checked.
+docs: build $(BIN)/.docs
+	MPLBACKEND=agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
 
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .

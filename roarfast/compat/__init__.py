@@ -1,5 +1,7 @@
 """Drop-ins: other benchmarks become fast by one line, and give the same numbers.
 
+Use them so::
+
     with roarfast.compat.patch("quantus", "grad-cam"):    # for a block
         ...
     roarfast.compat.enable("quantus")                     # until disable(), for notebooks

@@ -37,7 +37,7 @@ class DivergenceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Removal:
-    """Which pixels are removed, from training and test images alike. The codes are in the `DeviceDataset`s."""
+    """Which pixels are removed, from training and test images alike. Each `DeviceDataset` holds its codes."""
 
     rate_index: int
     keep: bool = False
@@ -112,7 +112,7 @@ def train(
         recipe: see `get_recipe`.
         seed: of initial weights, shuffling and augmentation.
         device: default: that of `train_data`, or CUDA where there is some, or the CPU.
-        removal: which pixels to remove; needs codes in both `DeviceDataset`s.
+        removal: which pixels to remove; needs codes in both data sets.
         weights: initial weights for a model given by name.
         checkpoint: file to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
             Ctrl-C. It is bound to this recipe, seed, data and `tag`.
