@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from roarfast._files import write_atomic
 from roarfast.study.errors import FolderInUse, StudyError
 
@@ -148,6 +146,8 @@ class RunFolder:
         Raises:
             FolderInUse: If another process holds it.
         """
+        from filelock import FileLock, Timeout  # an extra: reading results needs none
+
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -178,6 +178,8 @@ class RunFolder:
         path = self.path / _LOCK
         if not path.exists():
             return False
+        from filelock import FileLock, Timeout
+
         try:
             with FileLock(path, timeout=0):
                 return False

@@ -293,4 +293,4 @@ def test_doubts_are_told_at_the_start_and_in_the_report(own: Path) -> None:
     assert f"warning: {sentence}" in result.output
     assert command("report", own / "run").exit_code == 0
     page = (own / "run" / "report" / "index.html").read_text()
-    assert "Doubtful data" in page and sentence in page
+    assert "Doubtful" in page and sentence in page

@@ -123,7 +123,7 @@ def test_aggregation_of_raw_and_squared_values():
     assert Aggregation.parse("mean(squared)")(a).item() == 5
     assert Aggregation.parse("none(squared)")(a).flatten().tolist() == [1, 9]
     for bad in ("median", "mean(cubed)", "mean abs", ""):
-        with pytest.raises(ValueError, match="aggregation must"):
+        with pytest.raises(ValueError, match="aggregate must"):
             Aggregation.parse(bad)
 
 

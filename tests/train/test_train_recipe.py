@@ -139,7 +139,7 @@ class Evil:
 
 def test_weights_are_never_unpickled(tmp_path):
     torch.save({"fc.weight": Evil()}, tmp_path / "w.pt")
-    with pytest.raises(Exception, match=r"weights_only|Weights only|Unsupported"):
+    with pytest.raises(Exception, match="holds more than tensors"):
         build_model("resnet8", 5, weights=tmp_path / "w.pt")
 
 

@@ -92,8 +92,8 @@ rf_status rank_codes(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
 }
 
 rf_status percentile(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
-  return rf_percentile(a.in.get(), a.out.get(), dtype, dtype, 1, h * w, kQ, 8, as<uint8_t>(a.flags),
-                       a.workspace.get(), nullptr);
+  return rf_percentile(a.in.get(), a.out.get(), dtype, RF_FLOAT64, 1, h * w, kQ, 8,
+                       as<uint8_t>(a.flags), a.workspace.get(), nullptr);
 }
 
 rf_status remove(const Arrays& a, rf_dtype dtype, int64_t h, int64_t w) {
