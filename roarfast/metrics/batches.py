@@ -80,7 +80,7 @@ class Perturber:
         rows, limit = (
             codes[local],
             rate.clamp(min=0).to(torch.uint8)[:, None, None],
-        )  # bytes with bytes: a tenth of the time
+        )  # bytes with bytes
         mask = rows > limit if self.how.keep else rows <= limit
         mask[rate < 0] = self.how.keep  # WHOLE: no code is below it
         return mask
