@@ -74,7 +74,7 @@ def operands(
         check.operand(xp, "values", values, ("float64",), (sizes.c,), (sizes.n, sizes.c))
         check.operand(xp, "other", other, (xp.dtype(x),), tuple(x.shape))
         check.operand(xp, "index", index, ("int64",), (sizes.n,))
-        values, other, index = (None if a is None else xp.contiguous(a) for a in (values, other, index))
+    values, other, index = (None if a is None else xp.contiguous(a) for a in (values, other, index))
     values, per_image = kernel_values(constants, values, x, sizes.c)
     return values, per_image, other, index
 

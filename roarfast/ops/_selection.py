@@ -122,7 +122,7 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
 
         as_tensor = values if is_tensor(values) else torch.from_numpy(values.astype(np.int64))
         return as_tensor.to(like.device, torch.int64).contiguous()
-    return np.ascontiguousarray(values.cpu().numpy() if is_tensor(values) else values, np.int64)
+    return np.require(values.cpu().numpy() if is_tensor(values) else values, np.int64, ["C", "A"])
 
 
 def integers(name: str, values: Any) -> np.ndarray[Any, Any]:

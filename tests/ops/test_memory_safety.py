@@ -498,3 +498,13 @@ def test_direct_calls_of_torch_ops_check_numbers(torch: Any) -> None:
                     pass
                 except Exception as error:
                     pytest.fail(f"{name}, argument {position} = {bad!r}: {error!r}")
+
+
+def test_unaligned_sample_ids_are_copied() -> None:
+    """This processor reads them all the same; others, and UBSan, do not."""
+    from roarfast.ops._selection import sample_index
+
+    ids = np.zeros(4 * 8 + 1, np.uint8)[1:].view(np.int64)
+    ids[:] = [3, 1, 4, 1]
+    kept = sample_index(ids, 4, np.zeros((4, 2, 2)))
+    assert not ids.flags.aligned and kept.flags.aligned and kept.tolist() == [3, 1, 4, 1]
