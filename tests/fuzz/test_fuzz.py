@@ -27,8 +27,10 @@ def test_no_crash_no_wrong_value_no_unnamed_error() -> None:
     for op in OPS:
         valid = counts[f"{op} valid"]
         assert valid >= 200, (op, valid)
-        assert counts[f"{op} valid, large"] >= valid / 15, (op, counts[f"{op} valid, large"])
+        assert counts[f"{op} valid, large"] > 0, op
         assert counts[f"{op} nonsense"] >= 50, op
+    large, valid = (sum(counts[f"{op} {kind}"] for op in OPS) for kind in ("valid, large", "valid"))
+    assert large >= valid / 10, (large, valid)  # of one op it may be less: few of these cases have arrays of their own
     assert {key[8:] for key in counts if key.startswith("flavour ")} >= {*fuzz_calls.FLAVOURS, "threads", "forks"}
 
 
