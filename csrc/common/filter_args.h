@@ -46,7 +46,7 @@ inline rf_status check_per_axis(const char* name, int64_t along_y, int64_t along
 // `origin` moves a window of `size` pixels, which must still hold its own pixel.
 inline rf_status check_origin(int64_t size_y, int64_t size_x, int64_t origin_y, int64_t origin_x) {
   const auto holds = [](int64_t size, int64_t origin) {
-    return size / 2 + origin >= 0 && size / 2 + origin < size;
+    return origin >= -(size / 2) && origin < size - size / 2;
   };
   if (holds(size_y, origin_y) && holds(size_x, origin_x)) return RF_OK;
   return fail(RF_INVALID_ARGUMENT,

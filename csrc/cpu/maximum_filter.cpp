@@ -308,6 +308,10 @@ extern "C" int64_t rf_maximum_filter_workspace_bytes(rf_dtype dtype, int64_t n, 
                                                      int64_t w, int64_t size_y, int64_t size_x,
                                                      int64_t origin_y, int64_t origin_x) {
   if (n * h * w <= 0) return 0;
+  if (rf::check_per_axis("size", size_y, size_x, 1, rf::kMaxWindow) != RF_OK ||
+      rf::check_origin(size_y, size_x, origin_y, origin_x) != RF_OK) {
+    return 0;  // the call itself will say so
+  }
   int64_t bytes = 0;
   rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -508,3 +508,11 @@ def test_unaligned_sample_ids_are_copied() -> None:
     ids[:] = [3, 1, 4, 1]
     kept = sample_index(ids, 4, np.zeros((4, 2, 2)))
     assert not ids.flags.aligned and kept.flags.aligned and kept.tolist() == [3, 1, 4, 1]
+
+
+@pytest.mark.parametrize(("size", "origin"), [((2**62, 3), (0, 0)), ((3, 3), (2**63 - 1, 0)), ((3, 3), (0, -(2**61)))])
+def test_windows_beyond_any_image_are_refused(size: tuple[int, int], origin: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    rf.ops.register_torch()
+    with pytest.raises(ValueError, match=r"size must be|origin must"):
+        torch.ops.roarfast.maximum_filter(torch.zeros(1, 5, 7), size, origin, ["reflect", "reflect"], 0.0)
