@@ -57,6 +57,8 @@ def join_world() -> Iterator[World]:
         distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield World(distributed.get_rank(), distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
+        if started:
+            distributed.barrier()  # a process that leaves early makes gloo's threads in the others abort
     finally:
         if started:
             distributed.destroy_process_group()
