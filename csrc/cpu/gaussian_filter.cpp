@@ -257,6 +257,9 @@ extern "C" int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n,
                                                       int64_t w, int64_t radius_y, int64_t radius_x,
                                                       int64_t, int64_t) {
   if (n * h * w <= 0) return 0;
+  if (rf::check_per_axis("radius", radius_y, radius_x, 0, rf::kMaxRadius) != RF_OK) {
+    return 0;  // the call itself will say so
+  }
   int64_t bytes = 0;
   rf::dispatch_float(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

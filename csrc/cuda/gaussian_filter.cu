@@ -298,6 +298,9 @@ extern "C" rf_status rf_gaussian_filter(const void* in, void* out, rf_dtype dtyp
 extern "C" int64_t rf_gaussian_filter_workspace_bytes(rf_dtype dtype, int64_t n, int64_t h,
                                                       int64_t w, int64_t radius_y, int64_t radius_x,
                                                       int64_t order_y, int64_t order_x) {
+  if (rf::check_per_axis("radius", radius_y, radius_x, 0, rf::kMaxRadius) != RF_OK) {
+    return 0;  // the call itself will say so
+  }
   int64_t bytes = 0;
   rf::dispatch_float(dtype, [&](auto tag) {
     using C = rf::compute_t<typename decltype(tag)::type>;

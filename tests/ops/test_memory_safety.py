@@ -516,3 +516,13 @@ def test_windows_beyond_any_image_are_refused(size: tuple[int, int], origin: tup
     rf.ops.register_torch()
     with pytest.raises(ValueError, match=r"size must be|origin must"):
         torch.ops.roarfast.maximum_filter(torch.zeros(1, 5, 7), size, origin, ["reflect", "reflect"], 0.0)
+
+
+def test_radii_of_direct_calls_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    rf.ops.register_torch()
+    schema = torch.ops.roarfast.gaussian_filter.default._schema
+    given = {"a": torch.zeros(1, 5, 7), "sigma": [1.0, 1.0], "radius": [2**62, 3], "order": [0, 0]}
+    given |= {"border": ["reflect", "reflect"], "cval": 0.0}
+    with pytest.raises(ValueError, match="radius must be"):
+        torch.ops.roarfast.gaussian_filter(*(given[argument.name] for argument in schema.arguments))
