@@ -72,7 +72,7 @@ print(scores)
 # %%
 # Scores by order see ranks only: occlusion and its ranks are equal to the bit.
 
-assert scores["deletion"]["occlusion"].value == scores["deletion"]["occlusion, ranks"].value
+assert scores["deletion(fill=zero)"]["occlusion"].value == scores["deletion(fill=zero)"]["occlusion, ranks"].value
 figure, axes = plt.subplots(2, 4, figsize=(8, 4), constrained_layout=True)
 for row, axis_row in enumerate(axes):
     axis_row[0].imshow(x[test][row, 0], cmap="gray")
