@@ -75,12 +75,17 @@ __device__ __forceinline__ K max_of_next(const K* from, int stride) {
   return best;
 }
 
+// Blocks per multiprocessor that leave a thread registers enough (48 for five, 64 for four, 128 for
+// two): left to itself, ptxas aims higher for some types and spills.
+template <typename T, int kSize>
+constexpr int kFusedBlocks = kSize == 3 ? (sizeof(T) == 1 ? 2 : 5) : (sizeof(T) == 4 ? 5 : 4);
+
 // Both axes of one tile per block of 32 x 8 threads; a warp takes a row, neighbouring threads
 // neighbouring columns. Reads every pixel once from global memory (plus the halo, cached) and
 // writes it once. kSize: both sizes if known at compile time, else 0; a thread then keeps the
 // pixels of four windows below each other in registers.
 template <typename T, int kSize>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kFusedBlocks<T, kSize>)
     maximum_fused_kernel(const T* __restrict__ in,  // [n, h, w]
                          T* __restrict__ out,       // [n, h, w]
                          const rf::Tiling tiling, const rf::MaxWindow window_y,
