@@ -5,7 +5,6 @@ An op's `run(xp, ...)` gets one of the two adapters below as `xp`.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -150,7 +149,13 @@ class TorchArrays:
 
     def contiguous(self, a: torch.Tensor, dtype: str | None = None) -> torch.Tensor:
         require_memory(a)
-        a = (a.to(self.dtypes[dtype]) if dtype else a).detach().contiguous()
+        if dtype and a.dtype is not self.dtypes[dtype]:
+            a = a.to(self.dtypes[dtype])
+        # Each call of torch takes a microsecond, also where it has nothing to do.
+        if a.requires_grad:
+            a = a.detach()
+        if not a.is_contiguous():
+            a = a.contiguous()
         return a.clone() if a.data_ptr() % a.element_size() else a  # kernels need aligned memory
 
     def maps(self, a: torch.Tensor) -> torch.Tensor:
@@ -214,10 +219,10 @@ class TorchArrays:
         return getattr(_backend.host(), name)(*pointers, 0)
 
     def query(self, like: torch.Tensor, name: str, *args: Any) -> int:
-        guard = self.torch.cuda.device(like.device) if like.device.type == "cuda" else contextlib.nullcontext()
-        with guard:
-            module = _backend.cuda() if like.device.type == "cuda" else _backend.host()
-            return int(getattr(module, name)(*args))
+        if like.device.type != "cuda":
+            return int(getattr(_backend.host(), name)(*args))
+        with self.torch.cuda.device(like.device):
+            return int(getattr(_backend.cuda(), name)(*args))
 
 
 NUMPY = NumpyArrays()
