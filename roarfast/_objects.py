@@ -15,6 +15,22 @@ def is_reference(text: str) -> bool:
     return ":" in text
 
 
+_SESSION = "<session>"
+"""In the place of a module: objects that only this process has."""
+_kept: dict[str, Any] = {}
+
+
+def keep_object(name: str, found: Any) -> str:
+    """Keeps an object that cannot be imported; returns the reference under which `load_object` finds it in this process."""
+    _kept[name] = found
+    return f"{_SESSION}:{name}"
+
+
+def is_kept(text: str) -> bool:
+    """Whether a reference is of `keep_object`."""
+    return text.startswith(f"{_SESSION}:")
+
+
 def load_object(text: str) -> Any:
     """The object that `"package.module:object"` names.
 
@@ -26,6 +42,13 @@ def load_object(text: str) -> Any:
         3.141592653589793
     """
     module_name, _, path = text.partition(":")
+    if module_name == _SESSION:
+        if path not in _kept:
+            raise ValueError(
+                f"{path.partition('.')[0]!r} is an object of the Python session that began this study: run it from there, as "
+                "Study(config, out, estimators=[…], data=…)"
+            )
+        return _kept[path]
     if not module_name or not path:
         raise ValueError(f"{text!r} is not of the form 'package.module:object'")
     try:

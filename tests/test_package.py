@@ -94,6 +94,20 @@ def test_help_version_and_info_need_no_extra(without: tuple[str, ...]) -> None:
         assert result.returncode == 0 and words in result.stdout and not result.stderr, result.stderr
 
 
+def test_help_waits_for_nothing_heavy() -> None:
+    """The whole help page, of the commands too, without torch, SciPy and the rest: not even imported."""
+    pytest.importorskip("typer")
+    heavy = ("torch", "scipy", "matplotlib", "jinja2", "PIL", "sklearn", "pandas")
+    code = (
+        "import sys; from typer.testing import CliRunner; from roarfast.commands import app\n"
+        "for page in ([], ['run'], ['init'], ['score'], ['report'], ['data', 'pack'], ['validate']):\n"
+        "    result = CliRunner().invoke(app, [*page, '--help']); assert result.exit_code == 0, result.output\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    result = python(code)
+    assert result.stdout.strip() == "[]", result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("without", [EXTRAS, ("typer",)])
 def test_other_commands_without_extras_say_what_to_install(without: tuple[str, ...]) -> None:
     for arguments in (("demo",), ("run", "study.toml"), ("nonsense",)):

@@ -11,6 +11,7 @@ from roarfast._progress import progress as show_progress
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import LAYOUT_CODES, ArrayT, check_out, shares_memory
+from roarfast.ops._images import channels_hint
 from roarfast.ops._op import is_tensor
 from roarfast.ops._renamed import renamed
 from roarfast.ops.impute_linear import solve
@@ -88,7 +89,9 @@ def impute_dataset(
     n = int(images.shape[0])
     h, w = images.shape[2:] if layout == "NCHW" else images.shape[1:3]
     if tuple(codes.shape) != (n, h, w):
-        raise ValueError(f"codes must be {(n, h, w)} like images, got shape {tuple(codes.shape)}")
+        raise ValueError(
+            f"codes must be {(n, h, w)} like images, got shape {tuple(codes.shape)}{channels_hint(codes.shape, images.shape)}"
+        )
     rates = selection.rates("drops", drops)
     single = rate_index is not None and (isinstance(rate_index, (str, bytes)) or np.ndim(rate_index) == 0)  # type: ignore[arg-type]
     listed: Any = [rate_index] if single else range(len(rates))

@@ -1,14 +1,15 @@
-"""Hashes that say which model and which data a map belongs to."""
+"""Hashes that say which model and which data a map belongs to. Importing them does not import torch: reports need none."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _CHUNK_BYTES = 1 << 24
 
@@ -34,14 +35,17 @@ def model_hash(model: nn.Module) -> str:
     """Hash of a model: the classes of its modules and every parameter and buffer, wherever it lives.
 
     Example:
+        >>> from torch import nn
         >>> model_hash(nn.ReLU()) == model_hash(nn.ReLU()), model_hash(nn.ReLU()) == model_hash(nn.Tanh())
         (True, False)
     """
+    import torch
+
     digest = hashlib.blake2b(digest_size=16)
     for name, module in model.named_modules():
         digest.update(f"{name}:{type(module).__qualname__};".encode())
     for name, value in model.state_dict().items():
-        if isinstance(value, Tensor):
+        if isinstance(value, torch.Tensor):
             digest.update(f"{name}:{value.dtype}:{tuple(value.shape)};".encode())
             raw = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
             digest.update(raw.numpy().data)
@@ -52,6 +56,7 @@ def data_hash(*arrays: Any) -> str:
     """Hash of images, labels, …: NumPy arrays or tensors `[N, ...]`, or anything with a length that can be sliced.
 
     Example:
+        >>> import torch
         >>> data_hash(np.zeros(3)) == data_hash(torch.zeros(3, dtype=torch.float64))
         True
     """
@@ -60,7 +65,7 @@ def data_hash(*arrays: Any) -> str:
         step = 1024
         for start in range(0, max(len(a), 1), step):  # in pieces: the array may be a memory map larger than memory
             part = a[start : start + step]
-            part = part.detach().cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
+            part = part.detach().cpu().numpy() if hasattr(part, "detach") else np.asarray(part)
             if start == 0:
                 digest.update(f"{part.dtype.str}:{(len(a), *part.shape[1:])};".encode())
             if part.size:

@@ -22,6 +22,13 @@ class Layout(NamedTuple):
     per_feature: bool
 
 
+def channels_hint(mask_shape: Sequence[int], x_shape: Sequence[int]) -> str:
+    """The end of an error about a mask or codes that must be per pixel: what to do if they were made of channels."""
+    if len(mask_shape) != len(x_shape):
+        return ""
+    return ". If its maps had channels, aggregate channels first: rf.removal_mask(rf.aggregate_channels(a), drop)"
+
+
 def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_name: str = "mask") -> Layout:
     """The layout of images x and their masks (or maps), which are per pixel or of the shape of x."""
     check.one_of("layout", layout, LAYOUTS)
@@ -45,5 +52,7 @@ def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_n
         allowed = f"{(*leading, *pixels)}" + (
             "" if channel_axis is None else f" (per pixel) or {x_shape} (per feature)"
         )
-        raise ValueError(f"{mask_name} must have shape {allowed} for x of shape {x_shape}, got {mask_shape}")
+        raise ValueError(
+            f"{mask_name} must have shape {allowed} for x of shape {x_shape}, got {mask_shape}{channels_hint(mask_shape, x_shape)}"
+        )
     return Layout(math.prod(leading), c, math.prod(pixels), LAYOUT_CODES.get(layout, 0), per_feature)

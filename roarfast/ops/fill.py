@@ -73,7 +73,7 @@ def impute(x: Any, mask: Any, layout: str, sizes: _images.Layout, out: Any) -> A
     if layout not in LAYOUT_CODES or sizes.per_feature:
         raise ValueError(
             "the fill 'linear' needs images and a mask per pixel: layout 'NCHW' or 'NHWC' and mask [..., H, W], "
-            f"got layout={layout!r}, x {tuple(x.shape)} and mask {tuple(mask.shape)}"
+            f"got layout={layout!r}, x {tuple(x.shape)} and mask {tuple(mask.shape)}{_images.channels_hint(mask.shape, x.shape)}"
         )
     return solve(x, mask, 0.0, 0, None, 1e-5, None, None, "gaussian", 0.0, layout, check.dtype_name(x), out)[0]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, NUMPY, Arrays, ArrayT
+from roarfast.ops._images import channels_hint
 from roarfast.ops._op import _torch_arrays, define_op, is_tensor
 from roarfast.ops._renamed import renamed
 
@@ -141,12 +142,15 @@ def solve(
     leading = tuple(x.shape[:-3])
     h, w = (x.shape[-3], x.shape[-2]) if layout == "NHWC" else (x.shape[-2], x.shape[-1])
     if tuple(mask.shape[-2:]) != (h, w):
-        raise ValueError(f"mask must be [..., {h}, {w}] like x, got shape {tuple(mask.shape)}")
+        raise ValueError(
+            f"mask must be [..., {h}, {w}] like x, got shape {tuple(mask.shape)}{channels_hint(mask.shape, x.shape)}"
+        )
     own = tuple(mask.shape[:-2])
     aligned = leading[len(leading) - len(own) :] if len(own) <= len(leading) else None
     if aligned is None or any(a not in (1, b) for a, b in zip(own, aligned)):
         raise ValueError(
             f"mask must broadcast to the leading dimensions {leading} of x plus ({h}, {w}), got shape {tuple(mask.shape)}"
+            f"{channels_hint(mask.shape, x.shape)}"
         )
     check.one_of("noise_kind", noise_kind, NOISE_KINDS)
     halves = _half_weights(weights)

@@ -28,7 +28,8 @@ def removal_mask(
     """Which pixels of each map are removed at one drop rate; True = removed.
 
     Args:
-        a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8. Infinities are fine.
+        a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8. Infinities are fine. Channels of
+            `[N, C, H, W]` are maps of their own; for masks per pixel, aggregate channels first (`rf.aggregate_channels`).
         drop: Drop rate t, a fraction in [0, 1].
         rule: `"exact"`: the floor(t * H * W) top pixels by rank, ties broken by a hash of (seed, sample id, pixel).
             `"percentile"`: `a >= np.percentile(a, 100 * (1 - t))`, `"strict"`: `a > ...`, bit for bit; with ties these

@@ -73,6 +73,7 @@ def doubts(results: StudyResults) -> list[str]:
     for name in _KEPT_NOTES:
         stored = results.meta.get(name) or ()
         found += [stored] if isinstance(stored, str) else [str(doubt) for doubt in stored]
+    found += _mixed_versions(results)
     classes = results.meta.get("classes")
     tests = ((results.meta.get("data") or {}).get("images") or (0, 0))[1]
     for dataset in datasets(results):
@@ -87,3 +88,18 @@ def doubts(results: StudyResults) -> list[str]:
                 "explain means anything; train them longer or better first."
             )
     return list(dict.fromkeys(found))
+
+
+def _mixed_versions(results: StudyResults) -> list[str]:
+    """A sentence if some cells were computed by another torch than others: differences may then be those of versions."""
+    counts = Counter(r.torch for r in results.records if r.status == "done")
+    if len(counts) < 2:
+        return []
+    named = [
+        f"{counted(n, 'cell')} with {f'torch {torch}' if torch else 'one that was not recorded'}"
+        for torch, n in counts.most_common()
+    ]
+    return [
+        f"Not all cells were computed by the same version of torch: {', '.join(named)}. A difference between such cells may be one "
+        "of the versions; only a run in a new folder tells."
+    ]

@@ -142,7 +142,7 @@ class Executor:
         if open_cells:
             scores = task.scores(outcome, self._known)
             share = {stage: value / len(open_cells) for stage, value in outcome.seconds.items()}
-            self._store.finish({key: scores[key] for key in open_cells}, share)
+            self._store.finish({key: scores[key] for key in open_cells}, share, outcome.torch)
             self._done |= set(open_cells)
             text = " … ".join(
                 f"accuracy {scores[key]['accuracy']:.3f}" for key in dict.fromkeys((open_cells[0], open_cells[-1]))

@@ -29,12 +29,13 @@ from roarfast.study.schema import DataConfig
 def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
     """(train, test) of a config; errors say what to do."""
     splits = []
+    given = _given(data)
     for split, size in (("train", data.train_size), ("test", data.test_size)):
         source: str | Path = data.name
         if data.has_files:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
         arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
-        known = SOURCES.get(data.name)
+        known = SOURCES.get(data.name) if given is None else None
         if known is not None and known.generated and data.classes and size:
             arguments["n"] = -(-size // (known.per_class * len(data.classes))) * known.period
         if data.layout is not None:
@@ -43,7 +44,9 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
             arguments |= {"root": data.root, "download": data.download}
         which = split if data.path is not None or not data.has_files or has_splits(Path(source)) else "all"
         try:
-            if is_reference(data.name) and not data.has_files:
+            if given is not None:
+                part = first(given[split], arguments["n"])
+            elif is_reference(data.name) and not data.has_files:
                 part = _outside(data, split, arguments["n"])
             else:
                 part = load(source, which, **arguments)
@@ -58,6 +61,17 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
     if train.class_names != test.class_names:
         raise StudyError(f"train has {train.num_classes} classes, test {test.num_classes}, or in another order")
     return train, test
+
+
+def _given(data: DataConfig) -> dict[str, Dataset] | None:
+    """The images that were given in Python, by split."""
+    if data.session is None:
+        return None
+    try:
+        train, test = load_object(data.session)
+    except ValueError as error:
+        raise StudyError(f"the images of this study were given in Python: {error}") from None
+    return {"train": dataclasses.replace(train, split="train"), "test": dataclasses.replace(test, split="test")}
 
 
 def _normalised(part: Dataset, data: DataConfig) -> Dataset:
@@ -88,9 +102,9 @@ def _outside(data: DataConfig, split: str, n: int | None) -> Dataset:
 
 
 def share_data(folder: RunFolder, data: DataConfig) -> None:
-    """Leaves a generated data set in the run folder: its workers would take seconds each to make it again."""
+    """Leaves generated images for the workers, which would take seconds each to make them again, and those only Python has."""
     known = SOURCES.get(data.name)
-    if known is None or not known.generated:
+    if data.session is None and (known is None or not known.generated or data.has_files):
         return
     path = _shared_data(folder, data)
     arrays: dict[str, Any] = {}

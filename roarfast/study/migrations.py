@@ -115,7 +115,19 @@ def _cross_entropy(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE cells ADD COLUMN cross_entropy REAL")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_tables, _nulls_and_extra_scores, _names_of_fills, _digests, _cross_entropy)
+def _torch_versions(database: sqlite3.Connection) -> None:
+    """Version 6: cells know which torch computed them; those from before do not."""
+    database.execute("ALTER TABLE cells ADD COLUMN torch TEXT")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _tables,
+    _nulls_and_extra_scores,
+    _names_of_fills,
+    _digests,
+    _cross_entropy,
+    _torch_versions,
+)
 VERSION = len(MIGRATIONS)
 
 

@@ -71,6 +71,7 @@ class Record:
         null: Whose masks were removed: `"own"`, or those of a null model of the study.
         extra: Scores by name that only some protocols have.
         cross_entropy: Mean over the test images, in nats; None in run folders from before it was stored.
+        torch: Version of torch that computed it; None in run folders from before it was stored.
     """
 
     key: str
@@ -93,6 +94,7 @@ class Record:
     null: str = "own"
     extra: dict[str, float] = field(default_factory=dict)
     cross_entropy: float | None = None
+    torch: str | None = None
 
 
 @dataclass(frozen=True)

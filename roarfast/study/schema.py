@@ -107,6 +107,8 @@ class DataConfig(_Section):
     train_size: int | None = Field(None, ge=1, lt=2**31)
     test_size: int | None = Field(None, ge=1, lt=2**31)
     seed: int = Field(0, ge=0, lt=2**63)
+    session: str | None = None
+    """Of images that were given in Python (`Study(…, data=…)`): where this process keeps them."""
 
     @model_validator(mode="after")
     def _one_source(self) -> DataConfig:
@@ -116,7 +118,10 @@ class DataConfig(_Section):
             raise ValueError("mean and std come together: give both, or neither")
         if self.path is not None and self.train is not None:
             raise ValueError("give path (which holds both splits), or train and test, not all three")
-        most = SOURCES[self.name].most if self.name in SOURCES and not self.has_files else None
+        if self.session is not None and (self.has_files or self.image_size is not None or self.layout is not None):
+            raise ValueError("images given in Python are taken as they are: no path, train, test, image_size or layout")
+        own = self.has_files or self.session is not None
+        most = SOURCES[self.name].most if self.name in SOURCES and not own else None
         for size in (self.train_size, self.test_size):
             if most is not None and size is not None and size > most:
                 raise ValueError(f"at most {most} {self.name} are generated, got {size}")

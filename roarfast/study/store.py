@@ -28,6 +28,7 @@ _FIRST_SCORES = (
     "tv_mask",
 )
 _LATER_SCORES = ("cross_entropy",)
+_LATER_COLUMNS = (*_LATER_SCORES, "torch")
 """Absent from the digests of rows that have none, which are those of before they were there."""
 _SCORES = (*_FIRST_SCORES, *_LATER_SCORES)
 
@@ -155,21 +156,31 @@ class Store:
                 "UPDATE cells SET status = ?, started = ? WHERE key = ?", [(status, now(), key) for key in keys]
             )
 
-    def finish(self, cells: Mapping[str, Mapping[str, float | None]], seconds: dict[str, float]) -> None:
+    def finish(
+        self, cells: Mapping[str, Mapping[str, float | None]], seconds: dict[str, float], torch: str | None = None
+    ) -> None:
         """Records the results of cells; scores without a column of their own go into `extra`.
 
         Args:
             cells: Key → scores.
             seconds: Stage → seconds spent on each of them.
+            torch: The version that computed them.
         """
         assignments = ", ".join(f"{name} = ?" for name in _SCORES)
         with self._transaction():
             for key, scores in cells.items():
                 extra = {name: value for name, value in scores.items() if name not in _SCORES}
                 self._connection.execute(
-                    f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, finished = ? "
+                    f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, torch = ?, finished = ? "
                     "WHERE key = ?",
-                    (*(scores.get(name) for name in _SCORES), json.dumps(extra), json.dumps(seconds), now(), key),
+                    (
+                        *(scores.get(name) for name in _SCORES),
+                        json.dumps(extra),
+                        json.dumps(seconds),
+                        torch,
+                        now(),
+                        key,
+                    ),
                 )
                 self._seal_cell(key)
 
@@ -222,7 +233,7 @@ class Store:
 
     def adopt(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes over finished cells of another store; ours must have registered them."""
-        names = [*_SCORES, "extra", "status", "seconds", "error", "started", "finished"]
+        names = [*_SCORES, "torch", "extra", "status", "seconds", "error", "started", "finished"]
         assignments = ", ".join(f"{name} = ?" for name in names)
         taken = list(rows)
         with self._transaction():
@@ -357,7 +368,7 @@ def _facts(text: str) -> dict[str, Any]:
 
 
 def _row_digest(row: dict[str, Any], columns: tuple[str, ...]) -> str:
-    later = {name: row[name] for name in _LATER_SCORES if row.get(name) is not None}
+    later = {name: row[name] for name in _LATER_COLUMNS if row.get(name) is not None}
     return digest({name: row[name] for name in columns} | later)
 
 

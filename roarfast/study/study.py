@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roarfast._objects import make_importable
+from roarfast._objects import is_kept, make_importable
 from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
 from roarfast.study.errors import StudyError
@@ -28,6 +28,7 @@ from roarfast.study.recovery import recover
 from roarfast.study.results import StudyResults, load
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.study.session import with_objects
 from roarfast.study.store import Store
 from roarfast.study.tasks import Task
 from roarfast.study.workers import InlinePool, Pool, ProcessPool, Settings
@@ -55,17 +56,27 @@ class Study:
         config: A checked config, or the dict of one.
         out: The run folder; default `runs/<name>`.
         source: The TOML file, of which the folder keeps a copy.
+        **objects: `estimators=[…]`, `postprocessings=[…]`, `data=(train, test)`, `model=factory`: functions, classes and data
+            sets beside those the config names; see `roarfast.study.session.with_objects`.
 
     Example:
         >>> study = Study.from_toml("study.toml", out="runs/demo")  # doctest: +SKIP
+        >>> study = Study.from_toml("study.toml", estimators=[captum.attr.DeepLift, my_function])  # doctest: +SKIP
         >>> study.run(workers=2)  # doctest: +SKIP
         >>> study.results.select(protocol="roar", drop=0.3)  # doctest: +SKIP
     """
 
     def __init__(
-        self, config: StudyConfig | dict[str, Any], out: str | Path | None = None, source: str | Path | None = None
+        self,
+        config: StudyConfig | dict[str, Any],
+        out: str | Path | None = None,
+        source: str | Path | None = None,
+        **objects: Any,
     ) -> None:
-        self.config = config if isinstance(config, StudyConfig) else validate(config)
+        if not isinstance(config, StudyConfig) or objects:
+            raw = config.model_dump(mode="json") if isinstance(config, StudyConfig) else config
+            config = validate(with_objects(raw, **objects))
+        self.config = config
         self.folder = Path(out) if out is not None else Path("runs") / self.config.name
         self.source = Path(source) if source is not None else None
         if self.source is not None:
@@ -78,10 +89,11 @@ class Study:
         out: str | Path | None = None,
         data_root: str | Path | None = None,
         mask_only: bool = False,
+        **objects: Any,
     ) -> Study:
         """Reads a config file; all its problems are reported at once (`ConfigError`)."""
         config = load_config(path, data_root)
-        return cls(config.with_mask_only() if mask_only else config, out, path)
+        return cls(config.with_mask_only() if mask_only else config, out, path, **objects)
 
     @property
     def cells(self) -> list[Cell]:
@@ -113,7 +125,8 @@ class Study:
         shard: tuple[int, int] | None = None,
     ) -> Setup:
         """Reads the data, and works out keys and tasks; runs nothing."""
-        devices = choose_devices(device or self.config.run.device, workers or self.config.run.workers, self.config)
+        number = self._workers(workers or self.config.run.workers)
+        devices = choose_devices(device or self.config.run.device, number, self.config)
         train, test = load_data(self.config.data)
         notes = (*data_warnings(self.config.data), *try_all(self.config, train, test))
         identity = identify(self.config, train, test, devices[0])
@@ -164,7 +177,7 @@ class Study:
                 executor = Executor(setup.plan, store, progress, lambda task: task.is_present(files), self._forget)
                 facts = {"workers": len(setup.devices), "threads": self.config.run.threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
-                for doubt in setup.notes:
+                for doubt in (*setup.notes, *other_torch(store)):
                     progress.note(f"warning: {doubt}")
                 if on_setup is not None:
                     on_setup(setup)
@@ -174,6 +187,20 @@ class Study:
                 store.put(data_warnings=[*setup.notes, *self._at_chance(store)])
             self.results.to_csv(files.results_csv)
             return executor.outcome
+
+    def _workers(self, asked: int | str) -> int | str:
+        """How many processes: one, if there are objects that no other process has."""
+        config = self.config
+        kept = [entry.name for entry in (*config.estimators, *config.postprocessings) if is_kept(entry.object)]
+        kept += ["the model"] if is_kept(config.model.name) else []
+        if not kept:
+            return asked
+        if isinstance(asked, int) and asked > 1:
+            raise StudyError(
+                f"workers = {asked}, but {', '.join(kept)} cannot be imported by other processes: put what it is into a module (a "
+                ".py file beside the script), or use one worker"
+            )
+        return 1
 
     def _record(self, setup: Setup, store: Store) -> None:
         """Puts what the run is made of, and its cells, into the store."""
@@ -252,6 +279,15 @@ def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], 
         f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
         f"with must stay. Changed:\n{lines}\nGo on with the old config, or choose another --out"
     )
+
+
+def other_torch(store: Store) -> list[str]:
+    """A sentence if finished cells were computed by another torch than this; the report then shows the mix."""
+    here = versions()["torch"]
+    others = sorted({r.torch for r in store.records() if r.status == "done" and r.torch not in (None, here)} - {None})
+    if not others:
+        return []
+    return [f"cells of this folder were computed with torch {', '.join(map(str, others))}, and this is torch {here}"]
 
 
 def check_space(folder: Path, needed_bytes: int) -> None:

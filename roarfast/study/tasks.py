@@ -56,6 +56,7 @@ class Outcome:
         notes: What the run should say.
         wall: Seconds in all.
         damage: The file to be made again, if that ended the task.
+        torch: The version that computed it.
     """
 
     scores: dict[str, Scores] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     wall: float = 0.0
     damage: Damage | None = None
+    torch: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

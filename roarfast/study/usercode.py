@@ -51,6 +51,16 @@ def _collect(module: str, found: dict[str, str]) -> None:
             _collect(imported, found)
 
 
+def is_own(module: str | None) -> bool:
+    """Whether a module is the user's: a file that is neither installed nor Python's, or no file at all (a notebook)."""
+    if module in (None, "builtins"):
+        return False
+    file = getattr(sys.modules.get(str(module)), "__file__", None)
+    if file is None:
+        return module == "__main__"
+    return not any(Path(file).resolve().is_relative_to(folder) for folder in _INSTALLED)
+
+
 def _own_file(module: str) -> Path | None:
     """The source file of a module that is neither installed nor Python's own."""
     try:

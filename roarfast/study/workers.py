@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from roarfast._files import is_disk_full
 from roarfast.study.make import do_task
 from roarfast.study.runfolder import RunFolder
@@ -76,6 +78,7 @@ class Worker:
                 return "damaged", str(error), Outcome(wall=wall, damage=error.damage)
             return "failed", traceback.format_exc(), Outcome(wall=wall)
         outcome.wall = time.perf_counter() - begun
+        outcome.torch = str(torch.__version__)
         outcome.seconds["other"] = max(0.0, outcome.wall - sum(outcome.seconds.values()))
         if self._start_seconds:
             outcome.seconds["start"], self._start_seconds = self._start_seconds, 0.0

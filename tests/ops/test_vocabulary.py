@@ -92,3 +92,34 @@ def test_the_first_op_of_a_thread_has_its_thread_count(call: Callable[[], Any]) 
     thread.start()
     thread.join()
     assert seen == [3]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: rf.impute_linear(X, rf.removal_mask(X, 0.3)),
+        lambda: rf.impute_linear(X, rf.removal_mask(X[:, :1], 0.3)),
+        lambda: rf.impute_linear(X.transpose(0, 2, 3, 1), rf.removal_mask(X, 0.3), layout="NHWC"),
+        lambda: rf.fill(X, rf.removal_mask(X, 0.3), "linear"),
+        lambda: rf.fill(X, rf.removal_mask(X[:, :1], 0.3)),
+        lambda: rf.remove(X, X[:, :1], 0.3),
+        lambda: rf.remove(X, X, 0.3, "linear"),
+        lambda: rf.impute_dataset(IMAGES, rf.rank_codes(X, (0.3, 0.5)), (0.3, 0.5), progress=False),
+    ],
+)
+def test_masks_of_channels_where_pixels_are_meant(call: Callable[[], Any]) -> None:
+    with pytest.raises(
+        ValueError, match=r"aggregate channels first: rf\.removal_mask\(rf\.aggregate_channels\(a\), drop\)"
+    ):
+        call()
+    rf.impute_linear(X, rf.removal_mask(rf.aggregate_channels(X), 0.3))
+
+
+def test_borders_per_axis_and_scipys_third_argument() -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    for ours, theirs in ((rf.gaussian_filter, ndimage.gaussian_filter), (rf.maximum_filter, ndimage.maximum_filter)):
+        expected = theirs(MAPS[0], 3, mode=["reflect", "wrap"])
+        np.testing.assert_allclose(ours(MAPS[0], 3, mode=["reflect", "wrap"]), expected, rtol=1e-5)
+        for wrong in (["reflect", "nonsense"], ["reflect"], [["reflect"], "wrap"], 0):
+            with pytest.raises(ValueError, match="mode must be"):
+                ours(MAPS[0], 3, mode=wrong)

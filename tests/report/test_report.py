@@ -358,3 +358,16 @@ def test_in_a_browser(full: Path, tmp_path: Path, width: int) -> None:
     assert up == sorted(up) and down == sorted(down, reverse=True) and len(set(up)) > 2
     assert found["data-states"] == "ascending,descending" and "descending" in found["data-said"]
     assert int(found["data-overflow"]) <= 0
+
+
+def test_cells_of_several_versions_of_torch_are_a_doubt(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    results = synthetic.study(estimators=("grad",), trials=1, baselines=())
+    versions = ("2.13.0", "2.15.0", None)
+    mixed = [replace(r, torch=versions[min(i, 2)]) for i, r in enumerate(results.records)]
+    same = [replace(r, torch="2.13.0") for r in results.records]
+    page = build(tmp_path / "a", results=StudyResults(mixed, results.meta)).read_text()
+    assert "1 cell with torch 2.13.0" in page and "1 cell with torch 2.15.0" in page
+    assert "cells with one that was not recorded" in page and "Doubtful" in page
+    assert "version of torch" not in build(tmp_path / "b", results=StudyResults(same, results.meta)).read_text()

@@ -207,3 +207,25 @@ def test_a_full_disk_is_called_so_whatever_sqlite_calls_it(tmp_path: Path, monke
         with pytest.raises(OutOfSpace, match="no space left on the disk"), store._transaction():
             store._connection.execute("ROLLBACK")  # as SQLite does by itself
             raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_cells_know_their_torch(store: Store, tmp_path: Path) -> None:
+    store.finish({"key0": {"accuracy": 0.5}}, {}, "2.13.0")
+    store.finish({"key1": {"accuracy": 0.5}}, {})
+    assert [record.torch for record in load(tmp_path)] == ["2.13.0", None, None, None]
+    assert "torch" in load(tmp_path).to_csv().splitlines()[0].split(",")
+    store._connection.execute("UPDATE cells SET torch = '2.99' WHERE key = 'key0'")
+    with pytest.raises(StudyError, match="is not what was written"):
+        load(tmp_path)
+
+
+def test_another_torch_is_said_at_the_start(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roarfast.study import study
+
+    monkeypatch.setattr(study, "versions", lambda: {"torch": "2.15.0"})
+    store.finish({"key0": {"accuracy": 0.5}}, {}, "2.15.0")
+    assert study.other_torch(store) == []
+    store.finish({"key1": {"accuracy": 0.5}}, {}, "2.13.0")
+    assert study.other_torch(store) == [
+        "cells of this folder were computed with torch 2.13.0, and this is torch 2.15.0"
+    ]
