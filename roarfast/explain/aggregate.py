@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """How the channels of a pixel become one value: a reduction of raw, absolute or squared values.
+    """How the channels of a pixel become one value: a reduction of raw, absolute, squared or positive values.
 
     Attributes:
         reduce: `"mean"`, `"sum"`, `"max"`, `"l2"` (root of the sum of squares), or `"none"` for per-channel maps.
-        values: `"abs"`, `"raw"` or `"squared"`: what is done to each value first.
+        values: `"abs"`, `"raw"`, `"squared"` or `"positive"` (negative ones become 0): what is done to each value first.
 
     Example:
         >>> import torch

@@ -106,7 +106,7 @@ def respond(
     )
     from_numpy = not isinstance(images, Tensor)
     place = choose_device(model, inputs.pixels, from_numpy, device)
-    size = _batch_size(inputs, batch_size)
+    size = batch_size_for(inputs, batch_size)
     other = None if filled is None else torch.as_tensor(filled)
     if ends is not None and any(len(row.correct) != n for row in ends):
         raise ValueError(f"ends must be of {n} samples, got {[len(row.correct) for row in ends]}")
@@ -178,7 +178,8 @@ def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:
     return table
 
 
-def _batch_size(inputs: Inputs, batch_size: int | None) -> int:
+def batch_size_for(inputs: Inputs, batch_size: int | None) -> int:
+    """How many samples go through a model together: as asked, or as caches hold."""
     if batch_size is None:
         fit = max(16, _BATCH_VALUES // max(inputs.values, 1))
         return min(_MAX_BATCH, 1 << (fit.bit_length() - 1))

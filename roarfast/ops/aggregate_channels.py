@@ -12,7 +12,7 @@ from roarfast.ops._arrays import FLOATS, ArrayT
 from roarfast.ops._op import is_tensor
 
 REDUCTIONS = ("mean", "sum", "max", "l2", "none")
-VALUES = ("abs", "raw", "squared")
+VALUES = ("abs", "raw", "squared", "positive")
 _FORM = re.compile(r"(?P<reduce>[a-z0-9]+)(\((?P<values>[a-z]+)\))?")
 
 
@@ -32,8 +32,8 @@ def aggregate_channels(a: ArrayT, aggregate: str = "mean(abs)", *, axis: int = 1
 
     Args:
         a: Attributions `[N, C, H, W]` (or `[N, C, T]`, …), floating point, NumPy or torch.
-        aggregate: A reduction (`mean`, `sum`, `max`, `l2`: root of the sum of squares, `none`) of `abs`, `raw` or
-            `squared` values, such as `"mean(abs)"`, `"sum(raw)"`, `"max(abs)"`.
+        aggregate: A reduction (`mean`, `sum`, `max`, `l2`: root of the sum of squares, `none`) of `abs`, `raw`,
+            `squared` or `positive` values (negative ones count as 0), such as `"mean(abs)"`, `"sum(raw)"`.
         axis: Where the channels are.
 
     Returns:
@@ -55,6 +55,8 @@ def aggregate_channels(a: ArrayT, aggregate: str = "mean(abs)", *, axis: int = 1
         x = abs(x)
     elif values == "squared":
         x = x * x
+    elif values == "positive":
+        x = x.clamp(min=0) if is_tensor(x) else np.maximum(x, 0)
     if reduce == "none":
         return x  # type: ignore[no-any-return]
     if reduce == "mean":

@@ -116,12 +116,15 @@ def test_aggregation(reduce, expected):
     assert str(Aggregation.parse(reduce)) == f"{reduce}(abs)"
 
 
-def test_aggregation_of_raw_and_squared_values():
+def test_aggregation_of_raw_squared_and_positive_values():
     a = torch.tensor([1.0, -3.0]).reshape(1, 2, 1, 1)
     assert Aggregation.parse("sum(raw)")(a).item() == -2
     assert Aggregation.parse("max(raw)")(a).item() == 1
     assert Aggregation.parse("mean(squared)")(a).item() == 5
     assert Aggregation.parse("none(squared)")(a).flatten().tolist() == [1, 9]
+    assert Aggregation.parse("sum(positive)")(a).item() == 1
+    assert rf.aggregate_channels(a.numpy(), "none(positive)").flatten().tolist() == [1, 0]
+    assert np.isnan(Aggregation.parse("sum(positive)")(torch.full((1, 1, 1, 1), np.nan)).item())
     for bad in ("median", "mean(cubed)", "mean abs", ""):
         with pytest.raises(ValueError, match="aggregate must"):
             Aggregation.parse(bad)

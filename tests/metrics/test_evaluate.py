@@ -13,7 +13,8 @@ from roarfast import metrics  # noqa: E402
 from roarfast.explain import explain  # noqa: E402
 
 ALL = ("road", "deletion", "insertion", "pixel_flipping", "reference_flipping", "completeness", "soundness(step=0.1)",
-       "sensitivity_n(draws=4)", "faithfulness_correlation(draws=4)", "infidelity(draws=2)", "f_fidelity(draws=1, sizes=(0.3, 0.6))")  # fmt: skip
+       "sensitivity_n(draws=4)", "faithfulness_correlation(draws=4)", "infidelity(draws=2)", "f_fidelity(draws=1, sizes=(0.3, 0.6))",
+       "average_drop")  # fmt: skip
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 
@@ -242,6 +243,9 @@ def test_bad_input() -> None:
         (ValueError, r"step must be in \(0, 0.5\], got 0.7", {"metrics": ["soundness(step=0.7)"]}),
         (ValueError, "epsilon must be > 0", {"metrics": ["soundness(epsilon=0)"]}),
         (ValueError, r"levels must be in \(0, 1\], got 1.5", {"metrics": ["soundness(step=0.1, levels=(1.5,))"]}),
+        (ValueError, "scale must be one of minmax, raw, got 'max'", {"metrics": ["average_drop(scale=max)"]}),
+        (ValueError, r"needs maps in \[0, 1\], got 0.0\d+ to 1.9", {"maps": 2 * maps, "metrics": ["average_drop(scale=raw)"]}),
+        (ValueError, "scored must be 'predicted' or 'label', got 'best'", {"metrics": ["average_drop(scored=best)"]}),
         (ValueError, "aggregate must look like", {"maps": np.zeros((12, 3, 8, 8)), "aggregate": "median"}),
     ]  # fmt: skip
     for kind, message, change in cases:

@@ -122,6 +122,30 @@ def test_conformance_with_rise() -> None:
     np.testing.assert_allclose(got.areas("probability"), expected, atol=1e-12)
 
 
+def test_conformance_with_torch_cam() -> None:
+    """Its ClassificationMetric: relu(p - q) / p of the predicted class, q with the input times the map; mean over images."""
+    rng = np.random.default_rng(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 36, 4))
+    mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
+    pixels, maps, y = rng.integers(0, 256, (40, 3, 6, 6), np.uint8), rng.random((40, 6, 6)), np.zeros(40, np.int64)
+    x = (torch.from_numpy(pixels) / 255.0 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+    with torch.no_grad():
+        p, target = model(x.float()).softmax(1).max(1)
+        q = model(x.float() * torch.from_numpy(maps).float()[:, None]).softmax(1).gather(1, target[:, None])[:, 0]
+    scores = metrics.evaluate(
+        model, pixels, maps, labels=y, metrics=["average_drop(scale=raw)"], mean=mean, std=std, resamples=50
+    )
+    found = scores["average_drop(scale=raw)"].only
+    np.testing.assert_allclose(found.per_image, (torch.relu(p - q) / p).numpy(), atol=1e-6)
+    assert found.details["increase"] == (q > p).double().mean().item() and 0 < found.value < 1
+    # Its known defect: a map that points at nothing is perfect.
+    flat = metrics.evaluate(
+        model, pixels, np.ones_like(maps), labels=y, metrics=["average_drop(scale=raw)"], resamples=50
+    )
+    assert flat["average_drop(scale=raw)"].value == 0
+
+
 def test_deletion_of_a_linear_model_is_optimal() -> None:
     """w * x has the smallest area of all 5,040 orders of 7 features."""
     rng = np.random.default_rng(1)

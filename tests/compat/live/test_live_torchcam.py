@@ -1,4 +1,4 @@
-"""torch-cam's DeletionInsertionMetric itself against the presets. Run by `make compat`."""
+"""torch-cam's metrics themselves against the presets and `average_drop`. Run by `make compat`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Given:
     def _hooks_off(self):
         yield
 
+    def disable_hooks(self):
+        pass
+
+    enable_hooks = disable_hooks
+
 
 @pytest.mark.parametrize("steps", [20, 7])
 @pytest.mark.parametrize("baseline", [None, 0.1])
@@ -57,3 +62,19 @@ def test_deletion_and_insertion(steps, baseline, softmax):
         found = score(problem, torch.from_numpy(maps)).per_image.mean()
         (key,) = (k for k in expected if name in k)
         np.testing.assert_allclose(found, expected[key], rtol=0, atol=3e-5)
+
+
+def test_average_drop():
+    images, maps = (
+        np.random.default_rng(k).random(shape, np.float32) for k, shape in ((3, (6, 3, 16, 18)), (8, (6, 16, 18)))
+    )
+    model = cases.small_model(3)
+    theirs = torchcam.ClassificationMetric(Given(model, torch.from_numpy(maps)), lambda x: torch.softmax(x, -1))
+    theirs.update(torch.from_numpy(images))
+    expected = theirs.summary()
+    problem = metrics.Problem(
+        model, metrics.read_inputs(images, layout="NCHW"), torch.zeros(6, dtype=torch.int64), 0, torch.arange(6)
+    )
+    found = metrics.get_score("average_drop(scale=raw)")(problem, torch.from_numpy(maps))
+    np.testing.assert_allclose(found.per_image.mean(), expected["avg_drop"], rtol=0, atol=1e-6)
+    assert found.details["increase"] == pytest.approx(expected["conf_increase"])
