@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from roarfast._torchvision import import_torchvision
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
 
 
 def is_reference(text: str) -> bool:
@@ -29,6 +32,13 @@ def keep_object(name: str, found: Any) -> str:
 def is_kept(text: str) -> bool:
     """Whether a reference is of `keep_object`."""
     return text.startswith(f"{_SESSION}:")
+
+
+def check_name(name: str, what: str) -> str:
+    """A name that configs can give to something: `[a-z][a-z0-9_-]*`; `what` says to what, for the message."""
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise ValueError(f"the name of {what} must be lower-case letters, digits, '_' and '-', got {name!r}")
+    return name
 
 
 def load_object(text: str) -> Any:

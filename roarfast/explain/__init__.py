@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from roarfast.explain.generation import as_input, generate
     from roarfast.explain.hashing import data_hash, model_hash
     from roarfast.explain.model_state import Normalized, frozen
-    from roarfast.explain.names import GRAMMAR, PAPER, Name, parse
+    from roarfast.explain.names import PAPER, Name, parse
+
+    GRAMMAR: str
     from roarfast.explain.options import Options
     from roarfast.explain.plan import Plan
     from roarfast.explain.postprocess import PostProcess
+    from roarfast.explain.record import Estimator, Gradients
     from roarfast.explain.store import AttributionStore, StoreCorrupt, StoredMaps, StoreMismatch
     from roarfast.explain.strip import picture_strip
 
@@ -33,6 +36,7 @@ _HOMES = {
     "options": ("Options",),
     "plan": ("Plan",),
     "postprocess": ("PostProcess",),
+    "record": ("Estimator", "Gradients"),
     "store": ("AttributionStore", "StoreCorrupt", "StoreMismatch", "StoredMaps"),
     "strip": ("picture_strip",),
 }
@@ -41,9 +45,11 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Aggregation",
     "AttributionStore",
+    "Estimator",
     "Explainer",
     "External",
     "GRAMMAR",
+    "Gradients",
     "Name",
     "Normalized",
     "Options",

@@ -12,15 +12,13 @@ from torch import Tensor, nn
 
 from roarfast._stopwatch import Stopwatch
 from roarfast.explain.aggregate import Aggregation
-from roarfast.explain.baselines import model_free_map
-from roarfast.explain.external import External
-from roarfast.explain.functions import built_in
-from roarfast.explain.gradcam import find_layer
+from roarfast.explain.layers import find_layer
 from roarfast.explain.model_state import frozen
-from roarfast.explain.names import MODEL_FREE_BASES, Name, parse_all
+from roarfast.explain.names import Name, check_custom, parse_all
 from roarfast.explain.options import Options
 from roarfast.explain.passes import PASSES, Passes
 from roarfast.explain.plan import Plan
+from roarfast.explain.record import Estimator
 
 
 class Explainer:
@@ -32,7 +30,7 @@ class Explainer:
     Args:
         model: Returns logits `[N, classes]` (before softmax) for images `[N, C, H, W]`. Use `Normalized` to explain
             in the units of the image.
-        estimators: Names as in `roarfast.explain.GRAMMAR`, and `External` estimators.
+        estimators: Names as in `roarfast.explain.GRAMMAR`, and `Estimator` records or `External` functions.
         options: Steps, noise, conventions; `Options.paper()` for those of the seed paper's code.
         target: The class whose logit is explained: `"predicted"` (for the clean image), `"label"`, or a class.
         aggregation: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps.
@@ -51,7 +49,7 @@ class Explainer:
     def __init__(
         self,
         model: nn.Module,
-        estimators: str | Name | External | Iterable[str | Name | External],
+        estimators: str | Name | Estimator | Iterable[str | Name | Estimator],
         *,
         options: Options | None = None,
         target: str | int = "predicted",
@@ -61,10 +59,10 @@ class Explainer:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-        listed = [estimators] if isinstance(estimators, (str, Name, External)) else list(estimators)
-        self.external = {e.name: e for e in listed if isinstance(e, External)}
+        listed = [estimators] if isinstance(estimators, (str, Name, Estimator)) else list(estimators)
+        self.own = {check_custom(e.name): e for e in listed if isinstance(e, Estimator)}
         # Given as an object, a user's estimator is meant itself; given also in a name ("mine^2"), in that form too.
-        self.names = parse_all([e.name if isinstance(e, External) else e for e in listed], self.external)
+        self.names = parse_all([e.name if isinstance(e, Estimator) else e for e in listed], self.own)
         if isinstance(target, bool) or not (isinstance(target, int) or target in ("predicted", "label")):
             raise ValueError(f"target must be 'predicted', 'label' or a class number, got {target!r}")
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
@@ -77,7 +75,7 @@ class Explainer:
         self.aggregation = Aggregation.parse(aggregation)
         self.batch_size = batch_size
         self.seed = seed
-        self.plan = Plan(self.names, self.options, predict=target == "predicted")
+        self.plan = Plan(self.names, self.options, target == "predicted", self.own)
         self._layer: tuple[str, nn.Module] | None = None
         self._spent = {PASSES: 0.0}  # one for all subsets
         # Convolutions are 1.2 to 1.4 times faster in it on CPUs, and tensor cores want it.
@@ -87,13 +85,13 @@ class Explainer:
     def pass_seconds(self) -> float:
         """Seconds that forward and backward passes of the model took so far, in all calls, also of subsets.
 
-        Not in it: noise, moments, aggregation, moving data. A user's estimator counts as passes as a whole.
+        Not in it: noise, moments, aggregation, moving data. An estimator with passes of its own counts as passes as a whole.
         """
         return self._spent[PASSES]
 
     def subset(self, names: Sequence[str | Name]) -> Explainer:
         """The same explainer for some of its estimators."""
-        wanted = parse_all(names, self.external)
+        wanted = parse_all(names, self.own)
         missing = [str(n) for n in wanted if n not in self.names]
         if missing:
             raise ValueError(f"names must be among this explainer's estimators, got {', '.join(missing)}")
@@ -102,7 +100,7 @@ class Explainer:
         twin = Explainer.__new__(Explainer)
         twin.__dict__.update(self.__dict__)
         twin.names = wanted
-        twin.plan = Plan(wanted, self.options, predict=self.target == "predicted")
+        twin.plan = Plan(wanted, self.options, self.target == "predicted", self.own)
         return twin
 
     def __call__(
@@ -173,15 +171,15 @@ class Explainer:
         return result
 
     def _other(self, base: str, x: Tensor, index: Tensor, target: Tensor | None) -> Tensor:
-        if base in MODEL_FREE_BASES:
-            return model_free_map(base, x, index, self.seed, self.options)
-        estimator = self.external[base] if base in self.external else built_in(base, self.options)
+        estimator = self.plan.records[base]
+        if estimator.of_image is not None:
+            return estimator.checked(estimator.of_image(x, index, self.seed, self.options), x)
         if target is None:
             raise RuntimeError(f"estimator {base!r} needs the target class")
         seed = (self.seed * 0x9E3779B97F4A7C15 + int(index[0])) % 2**63
         watch = Stopwatch(x.device, (PASSES,))
         watch.start()
-        value = estimator(self.model, x, target, seed)
+        value = estimator(self.model, x, target, seed, self.options)
         watch.lap(PASSES)
         watch.collect()
         self._spent[PASSES] += watch.seconds[PASSES]
@@ -195,7 +193,7 @@ class Explainer:
         return torch.full((len(x),), int(self.target), dtype=torch.int64, device=x.device)
 
     def _cam_layer(self, x: Tensor) -> tuple[str, nn.Module] | None:
-        if not any("gc" in p.bases for p in self.plan.passes):
+        if not any(record.at_layer for record in self.plan.records.values()):
             return None
         if self._layer is None:
             self._layer = find_layer(self.model, self.options.gc_layer, x[:1].clone(), tokens=True)

@@ -4,61 +4,35 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from roarfast.explain.names import check_custom
+from roarfast.explain.record import Estimator
 
 Function = Callable[[nn.Module, Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class External:
-    """A user's estimator under a name, with the same squaring, aggregation, post-processing and storage as ours.
+class External(Estimator):
+    """A user's function as an estimator, with the same squaring, aggregation, post-processing and storage as ours.
 
     Args:
         name: Lower-case, as in `"occlusion"`; `"occlusion^2"` is then its square.
         function: `f(model, x, target) -> map`: images `[B, C, H, W]` and classes `[B]` to `[B, C, H, W]`,
             `[B, 1, h, w]` (upsampled bilinearly) or `[B, H, W]`. The model is in evaluation mode and frozen.
 
-    Its batches are bounded by `batch_size`, what it does inside is not. torch's random generator is seeded for each
-    batch and restored after, so a rerun gives the same maps, but a method with its own noise depends on the batch.
+    Its batches are bounded by `batch_size`, what it does inside is not. An `Estimator` can say more: that it asks no model,
+    or that it wants the gradients of a pass that others share.
 
     Example:
         >>> brightness = External("brightness", lambda model, x, target: x.mean(1))
     """
 
-    name: str
-    function: Function
-
-    def __post_init__(self) -> None:
-        check_custom(self.name)
-        if not callable(self.function):
-            raise TypeError(f"function must be callable as f(model, x, target), got {self.function!r}")
-
-    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, seed: int) -> Tensor:
-        """The map `[B, C, H, W]` or `[B, 1, H, W]`, checked."""
-        devices = [x.device] if x.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices), torch.enable_grad():
-            torch.manual_seed(seed)
-            result = self.function(model, x.detach().clone(), target)
-        if not isinstance(result, Tensor):
-            raise TypeError(f"estimator {self.name!r} must return a tensor, got {type(result).__name__}")
-        result = result.detach()
-        if result.ndim == 3:
-            result = result.unsqueeze(1)
-        if result.ndim != 4 or result.shape[0] != x.shape[0]:
-            raise ValueError(
-                f"estimator {self.name!r} must return [{x.shape[0]}, C, H, W] or [{x.shape[0]}, H, W], "
-                f"got {tuple(result.shape)}"
-            )
-        if result.shape[-2:] != x.shape[-2:]:
-            result = F.interpolate(result, x.shape[-2:], mode="bilinear", align_corners=False)
-        return result.to(x.dtype)
+    def __init__(self, name: str, function: Function) -> None:
+        if not callable(function):
+            raise TypeError(f"function must be callable as f(model, x, target), got {function!r}")
+        super().__init__(check_custom(name), function=function, random=True)
 
 
 def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:

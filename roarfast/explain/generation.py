@@ -17,9 +17,10 @@ import roarfast as rf
 from roarfast._progress import progress
 from roarfast.explain.explainer import Explainer
 from roarfast.explain.hashing import data_hash, model_hash
-from roarfast.explain.names import AT_A_LAYER, MODEL_FREE_BASES, Name
+from roarfast.explain.names import Name
 from roarfast.explain.options import Options
 from roarfast.explain.postprocess import PAPER, PostProcess
+from roarfast.explain.record import Estimator
 from roarfast.explain.store import AttributionStore, MapWriter, StoredMaps
 
 TV_NORMALIZE = "minmax"
@@ -44,19 +45,19 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
 
     Model and seed are left out (null) where the estimator does not depend on them.
     """
-    random = (
-        name.ensemble is not None or name.base in ("rand", "nested_block", "iba") or name.base in explainer.external
-    )
-    alone = name.base in MODEL_FREE_BASES
-    return {
+    record = explainer.plan.records[name.base]
+    random = name.ensemble is not None or record.random
+    alone = record.of_image is not None
+    identity = {
         "estimator": str(name),
-        "options": _relevant(name, explainer.options),
+        "options": _relevant(name, record, explainer.options),
         "target": None if alone else explainer.target,
         "aggregation": str(explainer.aggregation),
         "seed": explainer.seed if random else None,
         "model": None if alone else model,
         "data": data,
     }
+    return identity if record.version == 1 else identity | {"version": record.version}
 
 
 def generate(
@@ -113,7 +114,7 @@ def generate(
         writers: dict[str, MapWriter] = {}
         for name in explainer.names:
             identity = identity_of(explainer, name, model, data)
-            channels = map_shape if len(map_shape) == 2 else (_channels(name, map_shape), *map_shape[1:])
+            channels = map_shape if len(map_shape) == 2 else (_channels(explainer, name, map_shape), *map_shape[1:])
             identity.update(shape=[n, *channels], postprocess=[str(k) for k in chains], tv_normalize=TV_NORMALIZE)
             writers[str(name)] = stack.enter_context(store.writer(identity, dtype, chunk, overwrite))
         missing = sorted({c for w in writers.values() for c in w.missing})
@@ -154,20 +155,18 @@ def _map_shape(explainer: Explainer, example: Tensor) -> tuple[int, ...]:
     return tuple(example.shape[1:] if explainer.aggregation.reduce == "none" else example.shape[2:])
 
 
-def _channels(name: Name, map_shape: tuple[int, ...]) -> int:
-    return 1 if name.base in (*AT_A_LAYER, *MODEL_FREE_BASES) else map_shape[0]
+def _channels(explainer: Explainer, name: Name, map_shape: tuple[int, ...]) -> int:
+    return 1 if explainer.plan.records[name.base].one_channel else map_shape[0]
 
 
-def _relevant(name: Name, options: Options) -> dict[str, Any]:
-    prefixes = {"ig": "ig_", "gc": "gc_", "sobel": "sobel_", "nested_block": "block_"}
-    keep = tuple(prefix for base, prefix in prefixes.items() if base == name.base)
-    if name.base in AT_A_LAYER and name.base != "gc":
-        keep += ("gc_layer",)
-    if name.ensemble is not None:
-        keep += ("noise", "input_range", "vg_unbiased") if name.ensemble == "vg" else ("noise", "input_range")
-    if name.ensemble is not None or name.base == "ig":
-        keep += ("abs_before_average",)
-    return {key: value for key, value in options.as_dict().items() if keep and key.startswith(keep)}
+_OF_NOISE = ("noise_samples", "noise", "noise_absolute", "input_range", "abs_before_average")
+
+
+def _relevant(name: Name, record: Estimator, options: Options) -> dict[str, Any]:
+    keep = record.options + (() if name.ensemble is None else _OF_NOISE)
+    if name.ensemble == "vg":
+        keep += ("vg_unbiased",)
+    return {key: value for key, value in options.as_dict().items() if key in keep}
 
 
 def _versions() -> dict[str, str]:

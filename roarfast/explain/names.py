@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-GRADIENT_BASES = ("grad", "gi", "ig", "gb", "gc")
-"""Bases that an ensemble can average: each is computed from gradients, so noise on the input moves it."""
+from roarfast._objects import check_name
+from roarfast.explain.estimators import known
 
-MODEL_FREE_BASES = ("sobel", "rand", "nested_block")
-FUNCTION_BASES = ("deconvnet", "linear-approx", "excitation", "iba", "rollout", "experturb", "deepshap")
-"""Bases with passes of their own, one file each: `roarfast.explain.functions` knows where."""
-
-AT_A_LAYER = ("gc", "linear-approx", "excitation", "iba", "rollout", "experturb")
-"""Bases whose maps have one channel: they look at a layer (the option `gc_layer`) and are scaled up to the image."""
-
-BASES = GRADIENT_BASES + MODEL_FREE_BASES + FUNCTION_BASES
-ENSEMBLES = ("sg", "sg-sq", "vg")
-
-GRAMMAR = """\
-estimator := term | term "^2"                      ^2: the squared values
-term      := base | ensemble | ensemble "(" gradient-base ")"
-ensemble  := "sg" | "sg-sq" | "vg"                 SmoothGrad, SmoothGrad-squared, VarGrad; of grad unless a base is given
-base      := gradient-base | "sobel" | "rand" | "nested_block" | function-base | a name given to a user's estimator
-function-base := "deconvnet" | "linear-approx" | "excitation" | "iba" | "rollout" | "experturb" | "deepshap"
-gradient-base := "grad" | "gi" | "ig" | "gb" | "gc"
-examples: grad  grad^2  ig^2  sg^2  sg-sq(ig)  vg(gb)  gc^2  sobel^2  rand"""
+ENSEMBLES = {"sg": "SmoothGrad", "sg-sq": "SmoothGrad-squared", "vg": "VarGrad"}
+"""Averages over noisy copies of the image: of `grad` unless another base is given in brackets."""
 
 PAPER = ("grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2", "rand")
 """The ten estimators that the seed paper compares."""
 
-_CUSTOM = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
 _NAME = re.compile(r"(?P<head>[a-z0-9_-]+)(\((?P<base>[a-z0-9_-]*)\))?(?P<power>\^2)?")
 
 
@@ -40,7 +24,7 @@ class Name:
     """A parsed estimator name; `str()` gives the canonical spelling and `slug` one that is safe in file names.
 
     Attributes:
-        base: What is computed at each point: one of `BASES`, or the name of a user's estimator.
+        base: What is computed at each point: one of `estimators.known()`, or the name of a user's estimator.
         ensemble: `"sg"`, `"sg-sq"`, `"vg"`, or None for the base itself.
         squared: Whether the values are squared (before channels are aggregated).
 
@@ -67,41 +51,86 @@ class Name:
         return str(self).replace("(", ".").replace(")", "").replace("^", ".")
 
 
+@cache
+def grammar() -> str:
+    """How estimators are written, with every one there is; also `GRAMMAR`."""
+    gradient = [name for name, record in known().items() if record.of_pass is not None]
+    listed = " | ".join(f'"{name}"' for name in gradient)
+    ensembles = " | ".join(f'"{name}"' for name in ENSEMBLES)
+    lines = [
+        'estimator := term | term "^2"                      ^2: the squared values',
+        'term      := base | ensemble | ensemble "(" gradient-base ")"',
+        f"ensemble  := {ensembles:<37} {', '.join(ENSEMBLES.values())}; of grad unless a base is given",
+        f"gradient-base := {listed}",
+        "base      := a name given to a user's estimator",
+        *(f"           | {name:<37} {record.meaning}" for name, record in known().items()),
+        "examples: grad  grad^2  ig^2  sg^2  sg-sq(ig)  vg(gb)  gc^2  sobel^2  rand",
+    ]
+    return "\n".join(lines)
+
+
+def __getattr__(name: str) -> str:
+    if name == "GRAMMAR":  # made when it is asked for: it lists the estimators, and they need torch
+        return grammar()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def split(text: str | Name) -> Name:
+    """The parts of a name; whether there are such an estimator and ensemble is not looked at.
+
+    Example:
+        >>> split("SG(mine)²").base
+        'mine'
+    """
+    if isinstance(text, Name):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"an estimator name must be a string, got {text!r}")
+    match = _NAME.fullmatch(re.sub(r"\s+", "", text).lower().replace("²", "^2"))
+    if match is None:
+        raise _error(text, "it does not follow the grammar", ())
+    head, base, squared = match["head"], match["base"], match["power"] is not None
+    if base is None and head in ENSEMBLES:
+        base = "grad"
+    return Name(head, None, squared) if base is None else Name(base, head, squared)
+
+
 def parse(text: str | Name, custom: Collection[str] = ()) -> Name:
     """Reads an estimator name; case, spaces and the spelling `²` do not matter.
 
     Args:
         text: The name, as in `"sg-sq(ig)"`.
-        custom: Names of the user's own estimators that are allowed besides the built-in ones.
+        custom: Names of the user's own estimators that are allowed besides the built-in ones; as a mapping from name to
+            `Estimator`, those made from gradients are also allowed in ensembles.
 
     Raises:
         ValueError: If it is not a name; the message shows the grammar.
     """
     if isinstance(text, Name):
         return text
-    if not isinstance(text, str):
-        raise TypeError(f"an estimator name must be a string, got {text!r}")
-    normal = re.sub(r"\s+", "", text).lower().replace("²", "^2")
-    match = _NAME.fullmatch(normal)
-    if match is None:
-        raise _error(text, "it does not follow the grammar", custom)
-    head, base, squared = match["head"], match["base"], match["power"] is not None
-    if head in ENSEMBLES:
-        base = "grad" if base is None else base
-        if base not in GRADIENT_BASES:
-            raise _error(text, f"{head}(...) takes a gradient-type base, not {base!r}", custom)
-        return Name(base, head, squared)
+    name = split(text)
+    if name.ensemble in ENSEMBLES:
+        if not _averages(name.base, custom):
+            raise _error(text, f"{name.ensemble}(...) takes a gradient-type base, not {name.base!r}", custom)
+        return name
+    head = name.ensemble or name.base
     if head == "block" and head not in custom:
         raise _error(
             text,
             "a block is a new rectangle for every drop rate, so it has no map; the map of nested ones is 'nested_block'",
             custom,
         )
-    if head not in BASES and head not in custom:
+    if head not in custom and head not in known():
         raise _error(text, f"there is no estimator {head!r}", custom)
-    if base is not None:
+    if name.ensemble is not None:
         raise _error(text, f"{head!r} is not an ensemble, so it takes no base in brackets", custom)
-    return Name(head, None, squared)
+    return name
+
+
+def _averages(base: str, custom: Collection[str]) -> bool:
+    """Whether ensembles can average a base: it is computed from gradients, so noise on the input moves it."""
+    record = custom.get(base) if isinstance(custom, Mapping) and base in custom else known().get(base)
+    return record is not None and record.of_pass is not None
 
 
 def parse_all(texts: Iterable[str | Name], custom: Collection[str] = ()) -> tuple[Name, ...]:
@@ -126,14 +155,12 @@ def from_slug(slug: str, custom: Collection[str] = ()) -> Name:
 
 
 def check_custom(name: str) -> str:
-    """A name for a user's estimator: `[a-z][a-z0-9_-]*`, and none of the built-in ones."""
-    if not isinstance(name, str) or _CUSTOM.fullmatch(name) is None:
-        raise ValueError(f"the name of an estimator must be lower-case letters, digits, '_' and '-', got {name!r}")
-    if name in BASES or name in ENSEMBLES:
+    """A name for a user's estimator: none of the built-in ones."""
+    if check_name(name, "an estimator") in known() or name in ENSEMBLES:
         raise ValueError(f"{name!r} is a built-in estimator; give yours another name")
     return name
 
 
 def _error(text: str, why: str, custom: Collection[str]) -> ValueError:
-    known = f"\nuser's estimators here: {', '.join(sorted(custom))}" if custom else ""
-    return ValueError(f"cannot read estimator {text!r}: {why}. The grammar is\n{GRAMMAR}{known}")
+    users = f"\nuser's estimators here: {', '.join(sorted(custom))}" if custom else ""
+    return ValueError(f"cannot read estimator {text!r}: {why}. The grammar is\n{grammar()}{users}")

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from roarfast._stopwatch import Stopwatch
-from roarfast.explain.gradcam import cam, captured
 from roarfast.explain.guided import guided_relus
+from roarfast.explain.layers import captured
 from roarfast.explain.moments import Moments
 from roarfast.explain.noise import noise_level, noisy_copies
 from roarfast.explain.options import Options
 from roarfast.explain.plan import Pass, Plan
 from roarfast.explain.quadrature import quadrature
+from roarfast.explain.record import Gradients
 
 PASSES = "passes"
 """The phase of the stopwatch in which the model works: forward and backward, nothing else."""
-
-
-@dataclass
-class Rows:
-    """One forward and backward pass: results for each row."""
-
-    target: Tensor  # [R]
-    gradient: Tensor | None  # [R, C, H, W]
-    cam: Tensor | None  # [R, 1, H, W]
 
 
 class Passes:
@@ -94,15 +85,16 @@ class Passes:
                 if target is None:
                     raise RuntimeError("a noisy pass needs the target class")
                 self._noisy(p, x, index, target, maps)
-            elif p.path:
+                continue
+            if p.path:
                 if target is None:
                     raise RuntimeError("a path needs the target class")
-                maps[None, "ig"] = self._path(x, target)
+                found = self._path(p, x, target)
             else:
-                rows = self.rows(x, target, p)
-                target = rows.target
-                for base in p.bases:
-                    maps[None, base] = _base(base, x, rows)
+                found = self.rows(x, target, p)
+                target = found.target
+            for base in p.bases:
+                maps[None, base] = self._map(base, x, found)
         return maps, target
 
     def _noisy(
@@ -111,42 +103,41 @@ class Passes:
         moments = {base: Moments(self.plan.second_moment(base)) for base in p.bases}
         level = noise_level(x, self.options)
 
-        def add(base: str, value: Tensor) -> None:
-            moments[base].add(value.abs() if self.options.abs_before_average else value)
-
         # A path already fills the rows with its steps.
         for first, count in self._chunks(self.options.noise_samples, 1 if p.path else self._fitting(x)):
             copies = noisy_copies(x, level, index, self.seed, first, count)
-            if p.path:
-                add("ig", self._path(copies[0], target))
-                continue
             flat = copies.flatten(0, 1)
-            rows = self.rows(flat, target.repeat(count), p)
+            found = self._path(p, flat, target) if p.path else self.rows(flat, target.repeat(count), p)
             for base in p.bases:
-                values = _base(base, flat, rows)
+                values = self._map(base, flat, found)
                 for value in values.reshape(count, -1, *values.shape[1:]):
-                    add(base, value)
+                    moments[base].add(value.abs() if self.options.abs_before_average else value)
         for base, m in moments.items():
             maps["sg", base] = m.mean()
             if m.second:
                 maps["sg-sq", base] = m.mean_square()
                 maps["vg", base] = m.variance(self.options.vg_unbiased)
 
-    def _path(self, x: Tensor, target: Tensor) -> Tensor:
+    def _map(self, base: str, x: Tensor, found: Gradients) -> Tensor:
+        record = self.plan.records[base]
+        assert record.of_pass is not None
+        return record.checked(record.of_pass(x, found, self.options), x)
+
+    def _path(self, p: Pass, x: Tensor, target: Tensor) -> Gradients:
+        """The mean of the gradients along the path from the baseline, weighted by a quadrature."""
         baseline = _baseline(x, self.options.ig_baseline)
         difference = x - baseline
         nodes, weights = quadrature(self.options.ig_method, self.options.ig_steps)
         total = torch.zeros_like(x)
-        step = Pass(False, True, False, ("ig",))
         for first, count in self._chunks(len(nodes), self._fitting(x)):
             alpha = torch.as_tensor(nodes[first : first + count], dtype=x.dtype, device=x.device)
             points = baseline + alpha.reshape(-1, 1, 1, 1, 1) * difference  # [count, B, C, H, W]
-            gradient = _have(self.rows(points.flatten(0, 1), target.repeat(count), step).gradient)
+            gradient = self.rows(points.flatten(0, 1), target.repeat(count), p).have("input")
             if self.options.abs_before_average:
                 gradient = gradient.abs()
             for weight, g in zip(weights[first : first + count], gradient.reshape(count, *x.shape)):
                 total.add_(g, alpha=float(weight))
-        return difference.mul_(total)
+        return Gradients(target, total, start=baseline)
 
     def _fitting(self, x: Tensor) -> int:
         return max(1, self.batch_size // x.shape[0])
@@ -156,10 +147,11 @@ class Passes:
         for first in range(0, points, at_once):
             yield first, min(at_once, points - first)
 
-    def rows(self, x: Tensor, target: Tensor | None, p: Pass) -> Rows:
-        """Gradients of the target logits with respect to rows `[R, C, H, W]`, R <= batch_size, and Grad-CAM."""
-        wants_gradient = any(base != "gc" for base in p.bases)
-        name, layer = self.layer if "gc" in p.bases and self.layer is not None else ("", None)
+    def rows(self, x: Tensor, target: Tensor | None, p: Pass) -> Gradients:
+        """Gradients of the target logits with respect to rows `[R, C, H, W]`, R <= batch_size, and to the layer."""
+        at_layer = [self.plan.records[base].at_layer for base in p.bases]
+        wants_gradient = not all(at_layer)
+        name, layer = self.layer if any(at_layer) and self.layer is not None else ("", None)
         with torch.enable_grad(), ExitStack() as stack:
             x = x.detach().contiguous(memory_format=self.memory_format).requires_grad_(wants_gradient)
             if p.guided:
@@ -180,13 +172,10 @@ class Passes:
                 raise ValueError("the model's output does not depend on its input through differentiable operations")
             gradients = list(torch.autograd.grad(score, wanted, materialize_grads=True))
             self.watch.lap(PASSES)
-        result = Rows(target, gradients[0].contiguous() if wants_gradient else None, None)
+        found = Gradients(target, gradients[0].contiguous() if wants_gradient else None)
         if activation is not None:
-            size = (int(x.shape[-2]), int(x.shape[-1]))
-            result.cam = cam(
-                activation.detach(), gradients[-1], size, self.options.gc_relu, self.options.gc_combine
-            ).to(x.dtype)
-        return result
+            found.activation, found.layer = activation.detach(), gradients[-1]
+        return found
 
 
 def logits_of(model: nn.Module, x: Tensor) -> Tensor:
@@ -202,19 +191,6 @@ def _check_target(target: Tensor, classes: int) -> None:
     low, high = int(target.min()), int(target.max())
     if low < 0 or high >= classes:
         raise ValueError(f"target must be in [0, {classes - 1}], got {low if low < 0 else high}")
-
-
-def _base(base: str, x: Tensor, rows: Rows) -> Tensor:
-    if base == "gc":
-        return _have(rows.cam)
-    gradient = _have(rows.gradient)
-    return gradient * x if base == "gi" else gradient
-
-
-def _have(value: Tensor | None) -> Tensor:
-    if value is None:
-        raise RuntimeError("this pass did not compute the map that is asked of it")
-    return value
 
 
 def _baseline(x: Tensor, baseline: float | tuple[float, ...] | str) -> Tensor:

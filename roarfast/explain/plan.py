@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roarfast.explain.names import GRADIENT_BASES, MODEL_FREE_BASES, Name
+from roarfast.explain.estimators import find
+from roarfast.explain.names import Name
 from roarfast.explain.options import Options
+from roarfast.explain.record import Estimator
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Plan:
         names: The estimators.
         options: Their parameters.
         predict: Whether the predicted class is the target, which takes a forward pass if no clean pass is there.
+        own: The user's estimators by name.
 
     Example:
         >>> from roarfast.explain.names import PAPER, parse_all
@@ -53,37 +56,39 @@ class Plan:
         41
     """
 
-    def __init__(self, names: Sequence[Name], options: Options, predict: bool) -> None:
+    def __init__(
+        self, names: Sequence[Name], options: Options, predict: bool, own: Mapping[str, Estimator] | None = None
+    ) -> None:
         self.names = tuple(names)
         self.options = options
+        self.records = {name.base: find(name.base, own) for name in self.names}
         groups: dict[tuple[bool, bool, bool], set[str]] = {}
         for name in self.names:
-            if name.base in GRADIENT_BASES:
-                key = (name.ensemble is not None, name.base == "ig", name.base == "gb")
+            record = self.records[name.base]
+            if record.of_pass is not None:
+                key = (name.ensemble is not None, record.path, record.guided)
                 groups.setdefault(key, set()).add(name.base)
-        self.passes = tuple(
-            Pass(*key, tuple(base for base in GRADIENT_BASES if base in groups[key])) for key in sorted(groups)
-        )
-        self.model_free = tuple(name for name in self.names if name.base in MODEL_FREE_BASES)
-        self.external = tuple(name for name in self.names if name.base not in GRADIENT_BASES + MODEL_FREE_BASES)
-        needs_target = bool(self.passes or self.external)
+        self.passes = tuple(Pass(*key, tuple(sorted(groups[key]))) for key in sorted(groups))
+        self.model_free = tuple(name for name in self.names if self.records[name.base].of_image is not None)
+        self.alone = tuple(name for name in self.names if self.records[name.base].function is not None)
+        needs_target = bool(self.passes or self.alone)
         # The forward pass of a clean pass, guided or not, already gives the predicted class.
         self.predict_alone = predict and needs_target and not any(not p.noisy and not p.path for p in self.passes)
 
     @property
     def forwards(self) -> int:
-        """Forward passes per image; those inside user estimators are not counted."""
+        """Forward passes per image; those inside estimators with passes of their own are not counted."""
         return sum(p.points(self.options) for p in self.passes) + self.predict_alone
 
     @property
     def backwards(self) -> int:
-        """Backward passes per image; those inside user estimators are not counted."""
+        """Backward passes per image; those inside estimators with passes of their own are not counted."""
         return sum(p.points(self.options) for p in self.passes)
 
     @property
     def backwards_one_by_one(self) -> int:
         """Backward passes per image if every estimator were computed alone."""
-        return sum(Plan([name], self.options, False).backwards for name in self.names)
+        return sum(Plan([name], self.options, False, self.records).backwards for name in self.names)
 
     def second_moment(self, base: str) -> bool:
         """Whether an ensemble over `base` needs more than the mean."""
@@ -139,6 +144,6 @@ class Plan:
             add(p.label, n, n, " ".join(map(str, self.served(p))))
         if self.model_free:
             add("without the model", 0, 0, " ".join(map(str, self.model_free)))
-        if self.external:
-            add("user's own", 0, 0, " ".join(map(str, self.external)))
+        if self.alone:
+            add("passes of its own", 0, 0, " ".join(map(str, self.alone)))
         return "\n".join(lines)

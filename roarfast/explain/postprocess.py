@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roarfast.explain.names import check_custom
+from roarfast._objects import check_name
 from roarfast.explain.steps import KINDS, apply
 from roarfast.ops._arrays import ArrayT
 
@@ -123,7 +123,7 @@ class PostProcess:
 def _check_name(name: str) -> str:
     if name == "plain" or name in KINDS:
         raise ValueError(f"{name!r} is a built-in post-processing; give yours another name")
-    return check_custom(name)
+    return check_name(name, "a post-processing")
 
 
 def _parse_step(part: str, text: str, custom: Mapping[str, Callable[[Any], Any]]) -> Step:

@@ -152,7 +152,7 @@ def calibrate(config: StudyConfig, device: str) -> Pace:
     maps = np.random.default_rng(0).random((n, *train.image_shape[:2]), np.float32)
     images = np.ascontiguousarray(train.images[:n].transpose(0, 3, 1, 2), np.float32) / 255
     options = config.explain_options()
-    outside = [entry.name for entry in config.estimators]
+    own = config.own_estimators()
     train_pace = _seconds(step) / n
     model.eval()
     return Pace(
@@ -163,7 +163,7 @@ def calibrate(config: StudyConfig, device: str) -> Pace:
         impute=_seconds(lambda: rf.impute_linear(images, maps > 0.5)) / n,
         images={"train": len(train), "test": len(test)},
         epochs=recipe.epochs,
-        passes=lambda names: max(1, PassPlan(parse_all(names, outside), options, predict=True).backwards),
+        passes=lambda names: max(1, PassPlan(parse_all(names, own), options, True, own).backwards),
         trained=config.model.trained,
     )
 

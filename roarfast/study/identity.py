@@ -9,7 +9,9 @@ from typing import Any
 from roarfast._objects import is_reference
 from roarfast._version import RESULT_VERSION
 from roarfast.data import Dataset
+from roarfast.explain.estimators import known
 from roarfast.explain.hashing import file_checksum, model_hash
+from roarfast.explain.names import split
 from roarfast.study.errors import StudyError
 from roarfast.study.keys import digest
 from roarfast.study.migrations import hashed_removal
@@ -62,8 +64,11 @@ class Identity:
         """What defines the maps of an estimator; baselines depend on neither model nor images."""
         if estimator in BASELINES:
             return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
-        foreign = self.outside.get("estimators", {}).get(estimator.removesuffix("^2"))
-        return {"base": self.base(trial), "explain": self.explain, "of": estimator} | _only("outside", foreign)
+        base = split(estimator).base
+        foreign = self.outside.get("estimators", {}).get(base)
+        ours = None if foreign or base not in known() or known()[base].version == 1 else known()[base].version
+        maps = {"base": self.base(trial), "explain": self.explain, "of": estimator}
+        return maps | _only("outside", foreign) | _only("estimator_version", ours)
 
     def codes(self, estimator: str, postprocess: str, trial: int, rule: str = "") -> dict[str, Any]:
         """What defines which pixels go; `rule` where it is not that of the study."""

@@ -12,8 +12,9 @@ import torch
 
 from roarfast._files import publish_folder, write_atomic, write_json
 from roarfast._sealed import seal
-from roarfast.explain import AttributionStore, Explainer, External, Normalized, generate
+from roarfast.explain import AttributionStore, Explainer, Normalized, generate
 from roarfast.explain.hashing import file_checksum
+from roarfast.explain.names import split
 from roarfast.study import stored_maps
 from roarfast.study.cells import CellWork, fill_split, fill_value
 from roarfast.study.curves import CurveScores
@@ -71,17 +72,18 @@ def _noted(w: Work, scores: Scores) -> Scores:
 
 
 def _maps(w: Work, task: MapsTask, clock: Clock, on_update: Update) -> Info:
-    stored = [e for e in w.config.estimators if e.name == task.estimators[0].removesuffix("^2") and is_stored(e.object)]
+    stored = [e for e in w.config.estimators if e.name == split(task.estimators[0]).base and is_stored(e.object)]
     if stored:
         return _read_maps(w, task, stored[0].object, clock)
     explain, model = w.config.explain, w.base_model(task.base)
     # The papers' code explains in the units of the normalised input; the standard is the units of the image.
     normalised = explain.conventions == "paper"
     mean, std = w.train.mean, w.train.std
-    outside = _outside(w, task.estimators)
+    bases = {split(name).base for name in task.estimators}
+    own = [record for name, record in w.config.own_estimators().items() if name in bases]
     explainer = Explainer(
         model if normalised else Normalized(model, mean, std).to(w.device),
-        [*outside, *(name for name in task.estimators if name not in {e.name for e in outside})],
+        [*own, *(name for name in task.estimators if name not in {e.name for e in own})],
         options=w.config.explain_options(),
         target=explain.target,
         aggregation=explain.aggregate,
@@ -141,12 +143,6 @@ def _read_maps(w: Work, task: MapsTask, reference: str, clock: Clock) -> Info:
                         writer.write(begin, values[begin:end], np.empty((end - begin, 0)))
                     writer.finish({})
     return {"passes": "maps of the user's"}
-
-
-def _outside(w: Work, estimators: tuple[str, ...]) -> list[External]:
-    """The estimators from outside that are asked for, as they are or squared."""
-    bases = {name.removesuffix("^2") for name in estimators}
-    return [External(entry.name, entry.function()) for entry in w.config.estimators if entry.name in bases]
 
 
 def _codes(w: Work, task: CodesTask, clock: Clock) -> Info:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from roarfast._objects import is_reference, load_object
 from roarfast.data.load import SOURCES as DATASETS
 from roarfast.explain import names, postprocess
 from roarfast.explain.aggregate import Aggregation
+from roarfast.explain.estimators import find, known
 from roarfast.explain.options import Options
+from roarfast.explain.record import Estimator
 from roarfast.study.errors import nearest
 from roarfast.train.models import MODELS
 from roarfast.train.recipe import PRESETS as RECIPES
@@ -25,8 +27,8 @@ def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
     try:
         return str(names.parse(text, outside))
     except ValueError as error:
-        known = [*outside, *names.PAPER, *names.BASES, *names.ENSEMBLES, "block"]
-        hint = nearest(text.lower(), dict.fromkeys(known))
+        allowed = [*outside, *names.PAPER, *known(), *names.ENSEMBLES, "block"]
+        hint = nearest(text.lower(), dict.fromkeys(allowed))
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 
 
@@ -43,14 +45,15 @@ def canonical_postprocess(text: str, outside: Collection[str] = ()) -> str:
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 
 
-def shared_passes(estimator: str, outside: Collection[str] = ()) -> str:
+def shared_passes(estimator: str, outside: Mapping[str, Estimator]) -> str:
     """Estimators with the same answer come from the same passes over a model, or cost next to nothing beside them."""
     name = names.parse(estimator, outside)
-    if name.base in outside:
+    record = find(name.base, outside)
+    if name.base in outside and record.of_pass is None:
         return name.base
     if name.ensemble is not None:
         return "noisy" if name.base == "grad" else f"noisy({name.base})"
-    return "path" if name.base == "ig" else "clean"
+    return "path" if record.path else "clean"
 
 
 TRAIN_KEYS = ("recipe", "function", "version")

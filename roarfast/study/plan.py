@@ -122,7 +122,7 @@ class _Builder:
 
     def _map_tasks(self) -> dict[tuple[str, int], MapsTask]:
         """(estimator, trial) → its task; estimators that share passes over the model share a task."""
-        outside = {entry.name for entry in self.config.estimators}
+        outside = self.config.own_estimators()
         families: dict[tuple[int, str], dict[str, None]] = {}
         trained: set[tuple[int, str]] = set()
         for cell in self.grid:

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from roarfast.data import Dataset
-from roarfast.explain import External
+from roarfast.explain import Explainer
+from roarfast.explain.names import split
 from roarfast.study import stored_maps
 from roarfast.study.errors import StudyError
 from roarfast.study.protocol import find
@@ -62,7 +63,7 @@ def try_all(config: StudyConfig, train: Dataset, test: Dataset) -> list[str]:
         if is_stored(entry.object):
             notes += _try_maps(config, entry, train, test)
         else:
-            _try_estimator(entry, net, x)
+            _try_estimator(config, entry, net, x)
     for entry in config.postprocessings:
         _try_postprocess(entry, train.image_shape)
     return notes
@@ -73,7 +74,7 @@ def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: D
     users = [
         name
         for block in config.grid
-        if any(estimator.removesuffix("^2") == entry.name for estimator in block.estimators)
+        if any(split(estimator).base == entry.name for estimator in block.estimators)
         for name in block.protocols
     ]
     stored_maps.read(entry.object, "test", test, config.explain.aggregate)
@@ -83,9 +84,9 @@ def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: D
     return [note] if note else []
 
 
-def _try_estimator(entry: OutsideConfig, net: nn.Module, x: torch.Tensor) -> None:
+def _try_estimator(config: StudyConfig, entry: OutsideConfig, net: nn.Module, x: torch.Tensor) -> None:
     try:
-        External(entry.name, entry.function())(net, x, torch.zeros(len(x), dtype=torch.long), 0)
+        Explainer(net, entry.estimator(), options=config.explain_options(), target=0)(x)
     except Exception as error:  # as above
         hint = ". It is called as f(model, x, target) with its options" if isinstance(error, TypeError) else ""
         raise StudyError(f"estimator {entry.name!r} ({entry.object}): {type(error).__name__}: {error}{hint}") from None

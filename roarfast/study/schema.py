@@ -23,8 +23,9 @@ from pydantic import (
 
 from roarfast._objects import is_reference, load_object
 from roarfast.data.load import SOURCES
-from roarfast.explain.external import of_captum_class
+from roarfast.explain.external import External, of_captum_class
 from roarfast.explain.options import Options
+from roarfast.explain.record import Estimator as EstimatorRecord
 from roarfast.study import fills, names, stored_maps
 from roarfast.study.protocol import find
 from roarfast.study.usercode import source_of
@@ -53,7 +54,17 @@ ProtocolName = Annotated[str, AfterValidator(_protocol)]
 
 
 def _estimator(text: str, info: ValidationInfo) -> str:
-    return names.canonical_estimator(text, (info.context or {}).get("estimators", ()))
+    objects = (info.context or {}).get("estimators", {})
+    return names.canonical_estimator(text, {name: _record(reference) for name, reference in objects.items()})
+
+
+def _record(reference: Any) -> EstimatorRecord | None:
+    """The record that a reference names, if it names one: what is wrong with others is told where they are listed."""
+    try:
+        found = load_object(reference)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return found if isinstance(found, EstimatorRecord) else None
 
 
 def _postprocess(text: str, info: ValidationInfo) -> str:
@@ -193,8 +204,8 @@ class RemovalConfig(_Section):
 class OutsideConfig(_Section):
     """An estimator or post-processing that somebody else wrote.
 
-    `object` is `package.module:function`: of an estimator `f(model, x, target, **options)` (see
-    `roarfast.explain.External`), of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
+    `object` is `package.module:object`: of an estimator `f(model, x, target, **options)`, a class like those of captum, or a
+    `roarfast.explain.Estimator`, whose passes may be shared with other estimators; of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
     gets `seed` and `index`, the sample ids, and must draw from these alone. The keys of results hash the files of the
     function (`usercode`); with `version` they hash that number instead.
     """
@@ -214,6 +225,19 @@ class OutsideConfig(_Section):
         bound = functools.partial(found, **self.options)
         bound.random = getattr(found, "random", False)  # type: ignore[attr-defined]
         return bound
+
+    def estimator(self) -> EstimatorRecord:
+        """The record under the name that it has here, with its options."""
+        if stored_maps.is_stored(self.object):
+            return External(self.name, _stored)
+        found = load_object(self.object)
+        if isinstance(found, EstimatorRecord):
+            return found.named(self.name, self.options)
+        return External(self.name, self.function())
+
+
+def _stored(model: Any, x: Any, target: Any) -> Any:
+    raise RuntimeError("maps of the user's are read, not computed")
 
 
 def code_of(reference: str, version: int | None) -> dict[str, Any]:
@@ -327,7 +351,11 @@ class StudyConfig(_Section):
         raw = copy.deepcopy(raw)
         _name_references(raw)
         names = {
-            kind: [e.get("name") for e in raw.get(kind) or () if isinstance(e, dict)]
+            kind: {
+                e["name"]: e.get("object")
+                for e in raw.get(kind) or ()
+                if isinstance(e, dict) and isinstance(e.get("name"), str)
+            }
             for kind in ("estimators", "postprocessings")
         }
         return cls.model_validate(raw, context=names)
@@ -339,6 +367,10 @@ class StudyConfig(_Section):
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"{twice!r} is there twice: give each a name of its own")
         return values
+
+    def own_estimators(self) -> dict[str, EstimatorRecord]:
+        """The estimators from outside by name."""
+        return {entry.name: entry.estimator() for entry in self.estimators}
 
     def outside(self) -> dict[str, Any]:
         """What keys hash of estimators and post-processings from outside: name → object, options, and version or files."""

@@ -7,7 +7,7 @@ pytest.importorskip("captum")
 from torch import nn  # noqa: E402
 
 from roarfast.explain import Explainer  # noqa: E402
-from roarfast.explain.deepshap import baselines, deepshap  # noqa: E402
+from roarfast.explain.estimators.deepshap import baselines, deepshap  # noqa: E402
 
 
 def test_linear_model() -> None:

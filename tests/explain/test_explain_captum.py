@@ -115,7 +115,7 @@ def test_captum_objects_are_estimators(net, target):
     expected = occlusion.attribute(X, target=target, **arguments)
     close(maps["occlusion"], expected.mean(1))
     close(maps["occlusion^2"], expected.square().mean(1))
-    assert "user's own" in explainer.plan.describe()
+    assert "passes of its own" in explainer.plan.describe()
 
 
 def test_layer_attributions_are_upsampled(net, target):

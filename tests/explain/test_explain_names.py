@@ -9,10 +9,9 @@ pytest.importorskip("torch")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roarfast.explain.estimators import known
 from roarfast.explain.names import (
-    BASES,
     ENSEMBLES,
-    GRADIENT_BASES,
     PAPER,
     Name,
     check_custom,
@@ -21,9 +20,13 @@ from roarfast.explain.names import (
     parse_all,
 )
 
+BASES = list(known())
+GRADIENT_BASES = [name for name, record in known().items() if record.of_pass is not None]
 names = st.one_of(
     st.builds(Name, base=st.sampled_from(BASES), squared=st.booleans()),
-    st.builds(Name, base=st.sampled_from(GRADIENT_BASES), ensemble=st.sampled_from(ENSEMBLES), squared=st.booleans()),
+    st.builds(
+        Name, base=st.sampled_from(GRADIENT_BASES), ensemble=st.sampled_from(list(ENSEMBLES)), squared=st.booleans()
+    ),
 )
 
 

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from roarfast.explain import Explainer  # noqa: E402
-from roarfast.explain.extremal import _bumps, extremal  # noqa: E402
+from roarfast.explain.estimators.extremal import _bumps, extremal  # noqa: E402
 
 
 class Corner(nn.Module):

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from roarfast.explain import Explainer
-from roarfast.explain.bottleneck import bottleneck, information
-from roarfast.explain.deconvnet import deconvnet
-from roarfast.explain.excitation import excitation
-from roarfast.explain.functions import HOMES
-from roarfast.explain.linear_approx import linear_approx
-from roarfast.explain.names import FUNCTION_BASES, parse
+from roarfast.explain.estimators import known
+from roarfast.explain.estimators.bottleneck import bottleneck, information
+from roarfast.explain.estimators.deconvnet import deconvnet
+from roarfast.explain.estimators.excitation import excitation
+from roarfast.explain.estimators.linear_approx import linear_approx
+from roarfast.explain.names import parse
 from roarfast.train.models import build_model
 
 
@@ -27,11 +27,9 @@ def pictures(n=4):
     return torch.randn(n, 3, 8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(n) % 4
 
 
-def test_every_name_has_a_home():
-    assert tuple(HOMES) == FUNCTION_BASES
-
-
-@pytest.mark.parametrize("name", [name for name in FUNCTION_BASES if name != "rollout"])  # which needs attention
+@pytest.mark.parametrize(
+    "name", [n for n, e in known().items() if e.function and n != "rollout"]
+)  # which needs attention
 def test_through_the_explainer(name):
     model, (x, _) = net(), pictures()
     before = {k: v.clone() for k, v in model.state_dict().items()}

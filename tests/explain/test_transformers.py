@@ -7,8 +7,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 from roarfast.explain import Explainer, Options  # noqa: E402
-from roarfast.explain.gradcam import find_layer, token_grid  # noqa: E402
-from roarfast.explain.rollout import rollout  # noqa: E402
+from roarfast.explain.estimators.rollout import rollout  # noqa: E402
+from roarfast.explain.layers import find_layer, token_grid  # noqa: E402
 
 
 class Block(nn.Module):

@@ -15,6 +15,7 @@ from study_helpers import outcome
 
 from roarfast.study import Study, load
 from roarfast.study.config import ConfigError, parse_config
+from roarfast.study.tasks import MapsTask
 
 PLUGINS = Path(__file__).parents[1] / "plugins"
 CONFIG = """\
@@ -107,3 +108,16 @@ def test_options_and_version_of_an_estimator_are_part_of_its_keys(tmp_path: Path
 
     changed = [CONFIG.replace("scale = 2.0", "scale = 3.0"), CONFIG.replace("[[grid]]", "version = 2\n[[grid]]", 1)]
     assert len({key(text) for text in [CONFIG, *changed]}) == 3
+
+
+def test_a_record_shares_passes_and_is_averaged(tmp_path: Path) -> None:
+    text = CONFIG.replace("[[estimators]]", """[[estimators]]
+name = "tilted"
+object = "outside_pack:TILTED"
+options = { tilt = 0.5 }
+[[estimators]]""", 1).replace('"contrast^2", "rand"', '"grad", "tilted", "sg", "sg(tilted)"')  # fmt: skip
+    plan = Study(parse_config(text), tmp_path / "none").setup(device="cpu", workers=1).plan
+    families = {task.estimators for task in plan.tasks.values() if isinstance(task, MapsTask)}
+    assert families == {("contrast",), ("grad", "tilted"), ("sg",), ("sg(tilted)",)}
+    with pytest.raises(ConfigError, match=r"sg\(...\) takes a gradient-type base, not 'contrast'"):
+        parse_config(CONFIG.replace('"contrast^2"', '"sg(contrast)"'))

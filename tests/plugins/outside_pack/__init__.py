@@ -8,12 +8,22 @@ import numpy as np
 
 from roarfast.data import Dataset
 from roarfast.data.shapes import generate
+from roarfast.explain import Estimator
 from roarfast.study.protocol import Protocol
 
 
 def contrast(model: Any, x: Any, target: Any, scale: float = 1.0) -> Any:
     """An estimator with an option: distance of a pixel from the mean of its image; asks no model."""
     return (scale * (x - x.mean((2, 3), keepdim=True))).abs()
+
+
+def _tilted(x: Any, gradients: Any, options: Any, tilt: float = 0.0) -> Any:
+    return gradients.have("input") + tilt
+
+
+TILTED = Estimator(
+    "tilted", "the gradient plus a constant: shares the pass of all that need gradients", of_pass=_tilted
+)
 
 
 def shaken(maps: Any, *, seed: int, index: Any) -> Any:

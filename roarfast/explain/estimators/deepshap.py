@@ -11,6 +11,8 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from roarfast.explain.record import Estimator
+
 BASELINES, SEED = 6, 0x5EED
 
 
@@ -25,14 +27,13 @@ def baselines(shape: torch.Size, count: int = BASELINES) -> Tensor:
     return torch.cat([torch.zeros(1, *shape), noise])
 
 
-def deepshap(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = None) -> Tensor:
-    """Maps `[B, C, H, W]`, signed; they add up to f(x) minus the mean of f over the baselines. `layer` is not used.
+def deepshap(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+    """Maps `[B, C, H, W]`, signed; they add up to f(x) minus the mean of f over the baselines.
 
     Args:
         model: Returns logits; made of modules, each used once, as captum's DeepLift needs.
         x: Images `[B, C, H, W]`.
         target: Classes `[B]`.
-        layer: See above.
     """
     try:
         from captum.attr import DeepLiftShap
@@ -42,3 +43,6 @@ def deepshap(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None =
         warnings.simplefilter("ignore", UserWarning)  # that hooks are set, which are removed after
         found = DeepLiftShap(model).attribute(x, baselines(x.shape[1:]).to(x), target=target)
     return found.detach()  # type: ignore[no-any-return]
+
+
+ESTIMATORS = (Estimator("deepshap", "DeepSHAP, by captum", function=deepshap),)

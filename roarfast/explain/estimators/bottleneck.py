@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from roarfast.explain.gradcam import find_layer
+from roarfast.explain.layers import find_layer
+from roarfast.explain.record import Estimator
 
 STEPS, COPIES, LEARNING_RATE, START = 10, 10, 1.0, 5.0  # the paper's
 
@@ -80,3 +81,16 @@ def information(gate: Tensor, standard: Tensor) -> Tensor:
     """
     variance = ((1 - gate) ** 2).clamp_min(1e-12)
     return 0.5 * ((gate * standard) ** 2 + variance - variance.log() - 1) / math.log(2)
+
+
+ESTIMATORS = (
+    Estimator(
+        "iba",
+        "information bottleneck",
+        function=bottleneck,
+        arguments={"layer": "gc_layer"},
+        options=("gc_layer",),
+        one_channel=True,
+        random=True,
+    ),
+)

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from roarfast.explain.gradcam import captured, find_layer
+from roarfast.explain.layers import captured, find_layer
+from roarfast.explain.record import Estimator
 
 _ADDITIONS = {torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.add_, Tensor.__iadd__}
 _RELUS = {F.relu, torch.relu, Tensor.relu, torch.relu_, Tensor.relu_}
@@ -128,3 +129,15 @@ def excitation(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None
         one = F.one_hot(target, logits.shape[1]).to(logits.dtype)
         flow = torch.autograd.grad(logits, activation, one)[0]
     return flow.sum(1, keepdim=True)
+
+
+ESTIMATORS = (
+    Estimator(
+        "excitation",
+        "excitation backpropagation",
+        function=excitation,
+        arguments={"layer": "gc_layer"},
+        options=("gc_layer",),
+        one_channel=True,
+    ),
+)

@@ -11,6 +11,7 @@ from torch import Tensor
 import roarfast as rf
 from roarfast import _philox as philox
 from roarfast.explain.options import Options
+from roarfast.explain.record import Estimator
 
 # Far from the blocks that roarfast.block_random draws from in the same domain.
 _BLOCK_CENTRES = 1 << 40
@@ -50,14 +51,34 @@ def nested_block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
     return torch.from_numpy((1 - smallest).astype(np.float32)).to(index.device).unsqueeze(1)
 
 
-def model_free_map(base: str, x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
-    """The map `[N, 1, H, W]` of `sobel`, `rand` or `nested_block`."""
-    size = (int(x.shape[-2]), int(x.shape[-1]))
-    if base == "sobel":
-        return sobel_map(x, options.sobel_axis)
-    if base == "rand":
-        return random_map(index, size, seed)
+def _size(x: Tensor) -> tuple[int, int]:
+    return int(x.shape[-2]), int(x.shape[-1])
+
+
+def _sobel(x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
+    return sobel_map(x, options.sobel_axis)
+
+
+def _rand(x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
+    return random_map(index, _size(x), seed)
+
+
+def _nested_block(x: Tensor, index: Tensor, seed: int, options: Options) -> Tensor:
     if options.block_drop is None:
-        return nested_block_map(index, size, seed)
-    mask = rf.block_random((len(index), *size), options.block_drop, seed=seed, index=index, device=index.device)
+        return nested_block_map(index, _size(x), seed)
+    mask = rf.block_random((len(index), *_size(x)), options.block_drop, seed=seed, index=index, device=index.device)
     return mask.float().unsqueeze(1)  # type: ignore[no-any-return]
+
+
+ESTIMATORS = (
+    Estimator("sobel", "edges of the image", of_image=_sobel, one_channel=True, options=("sobel_axis",)),
+    Estimator("rand", "a random number per pixel", of_image=_rand, one_channel=True, random=True),
+    Estimator(
+        "nested_block",
+        "nested random rectangles",
+        of_image=_nested_block,
+        one_channel=True,
+        random=True,
+        options=("block_drop",),
+    ),
+)

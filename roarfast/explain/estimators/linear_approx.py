@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from roarfast.explain.gradcam import captured, find_layer
+from roarfast.explain.layers import captured, find_layer
+from roarfast.explain.record import Estimator
 
 
 def linear_approx(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = None) -> Tensor:
@@ -24,3 +25,15 @@ def linear_approx(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | N
         activation = capture.take(name)
         gradient = torch.autograd.grad(score, activation)[0]
     return (activation.detach() * gradient).sum(1, keepdim=True)
+
+
+ESTIMATORS = (
+    Estimator(
+        "linear-approx",
+        "activation times gradient at a layer",
+        function=linear_approx,
+        arguments={"layer": "gc_layer"},
+        options=("gc_layer",),
+        one_channel=True,
+    ),
+)

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from roarfast.explain.gradcam import token_grid
+from roarfast.explain.layers import token_grid
+from roarfast.explain.record import Estimator
 
 
 class _Attention(TorchFunctionMode):
@@ -52,14 +53,13 @@ def _weights(
     return logits.softmax(-1)
 
 
-def rollout(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = None) -> Tensor:
-    """Maps `[B, 1, h, w]`, one value per patch; `target` and `layer` are not used.
+def rollout(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+    """Maps `[B, 1, h, w]`, one value per patch; `target` is not used.
 
     Args:
         model: A vision transformer whose attention is `nn.MultiheadAttention` or `F.scaled_dot_product_attention`.
         x: Images `[B, C, H, W]`.
         target: Classes `[B]`.
-        layer: See above.
     """
     with torch.enable_grad(), _Attention() as attention:
         model(x.detach().requires_grad_())  # with gradients torch takes no shortcut around its own attention
@@ -77,3 +77,9 @@ def rollout(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = 
     # Without a class token the head averages over all of them.
     seen = flow[:, 0, extra:] if extra else flow.mean(1)
     return seen.reshape(len(x), 1, height, width)
+
+
+ESTIMATORS = (
+    # It looks at no layer, but the first maps that were stored say at which it does not.
+    Estimator("rollout", "attention rollout", function=rollout, options=("gc_layer",), one_channel=True),
+)

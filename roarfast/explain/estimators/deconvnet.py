@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from roarfast.explain.guided import deconv_relus
+from roarfast.explain.record import Estimator
 
 
-def deconvnet(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = None) -> Tensor:
-    """Maps `[B, C, H, W]` of the target logits of images; `layer` is not used.
+def deconvnet(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+    """Maps `[B, C, H, W]` of the target logits of images.
 
     Example:
         >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
@@ -20,3 +21,6 @@ def deconvnet(model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None 
         x = x.detach().requires_grad_()
         score = model(x.clone()).gather(1, target[:, None]).sum()
         return torch.autograd.grad(score, x)[0]
+
+
+ESTIMATORS = (Estimator("deconvnet", "DeConvNet", function=deconvnet),)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import roarfast as rf
+from roarfast.explain.record import Estimator
 
 STEPS, RATE = 200, 0.05  # of Adam
 # The price of a wrong area rises to the paper's: from the start it would settle the area before the class has a say in where.
@@ -22,16 +23,13 @@ SMOOTHNESS, BLUR, CELL = 21 / 224, 20 / 224, 7 / 224  # of the shorter side, as 
 TEMPERATURE = 20.0
 
 
-def extremal(
-    model: nn.Module, x: Tensor, target: Tensor, *, layer: str | None = None, area: float = 0.1, steps: int = STEPS
-) -> Tensor:  # fmt: skip
-    """Masks `[B, 1, H, W]` in [0, 1]; `layer` is not used.
+def extremal(model: nn.Module, x: Tensor, target: Tensor, *, area: float = 0.1, steps: int = STEPS) -> Tensor:
+    """Masks `[B, 1, H, W]` in [0, 1].
 
     Args:
         model: Returns logits.
         x: Images `[B, C, H, W]`.
         target: Classes `[B]`.
-        layer: See above.
         area: Share of the image that is shown, in (0, 1).
         steps: Of the optimiser.
     """
@@ -75,3 +73,9 @@ def _mask(heights: Tensor, bump: Tensor, rows: int, columns: int, size: tuple[in
     values = heights[:, None, :] * bump  # [B, G, G]
     coarse = (values * (TEMPERATURE * values).softmax(2)).sum(2).reshape(len(heights), 1, rows, columns)
     return F.interpolate(coarse, size, mode="bilinear", align_corners=False)
+
+
+ESTIMATORS = (
+    # It looks at no layer, but the first maps that were stored say at which it does not.
+    Estimator("experturb", "extremal perturbation", function=extremal, options=("gc_layer",), one_channel=True),
+)

@@ -1,4 +1,4 @@
-"""Grad-CAM (Selvaraju et al., 2017): the layer it looks at, and the map from its activations and gradients."""
+"""The layer that Grad-CAM and its relatives look at: finding it, and catching what it returns."""
 
 from __future__ import annotations
 
@@ -8,22 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d, nn.LazyConv2d)
-
-
-def cam(activation: Tensor, gradient: Tensor, size: tuple[int, int], relu: bool, combine: str) -> Tensor:
-    """Grad-CAM maps `[N, 1, H, W]` from a layer's activations and their gradients, `[N, K, h, w]` or tokens `[N, T, K]`."""
-    if activation.ndim == 3:
-        extra, h, w = token_grid(int(activation.shape[1]), *size)
-        activation, gradient = (t[:, extra:].mT.unflatten(2, (h, w)) for t in (activation, gradient))
-    weighted = activation * gradient.mean((2, 3), keepdim=True)
-    weighted = weighted.sum(1, keepdim=True) if combine == "sum" else weighted.abs().mean(1, keepdim=True)
-    if relu:
-        weighted = weighted.relu()
-    return F.interpolate(weighted, size, mode="bilinear", align_corners=False)
 
 
 def token_grid(tokens: int, height: int, width: int) -> tuple[int, int, int]:
