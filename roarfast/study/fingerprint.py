@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import sys
@@ -69,6 +70,9 @@ def _held(value: Any, seen: dict[int, int]) -> Any:
         return [type(value).__name__, [_describe(part, seen) for part in value]]
     if isinstance(value, set | frozenset):
         return ["set", sorted(digest(_describe(part, dict(seen))) for part in value)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return ["record", _describe(type(value), seen), _describe(fields, seen)]
     if is_own(type(value).__module__) and hasattr(value, "__dict__"):
         return ["instance", _describe(type(value), seen), _describe(vars(value), seen)]
     raise NoFingerprint(f"it holds a {type(value).__module__}.{type(value).__qualname__}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from roarfast._objects import keep_object, make_importable
 from roarfast.data import Dataset, from_torch
-from roarfast.explain import External
+from roarfast.explain import Estimator, External
 from roarfast.study.errors import StudyError
 from roarfast.study.fingerprint import NoFingerprint, fingerprint
 from roarfast.study.keys import digest
@@ -37,7 +37,7 @@ def with_objects(
 
     Args:
         raw: The config as a dict; its grids may hold objects beside names.
-        estimators: Names, functions `f(model, x, target)`, classes like captum's, `External`, or tables like those of a config:
+        estimators: Names, functions `f(model, x, target)`, classes like captum's, `Estimator`, `External`, or tables like those of a config:
             `{"name": …, "object": …, "options": …, "version": …}`. Those that no grid names join every grid.
         postprocessings: The same; functions `f(maps)`.
         data: (train, test), each a `Dataset` or a data set of torch; or a class or function that `data.name` could name.
@@ -103,6 +103,8 @@ def _entry(thing: Any, kind: str) -> dict[str, Any]:
         entry = dict(thing)
     elif isinstance(thing, External):
         entry = {"name": thing.name, "object": thing.function}
+    elif isinstance(thing, Estimator):
+        entry = {"name": thing.name, "object": thing}
     elif isinstance(thing, functools.partial) and not thing.args:
         entry = {"object": thing.func, "options": dict(thing.keywords)}
     else:

@@ -18,7 +18,7 @@ import torch
 
 from roarfast import _objects
 from roarfast.data import Dataset, load
-from roarfast.explain import External, from_captum
+from roarfast.explain import Estimator, External, from_captum
 from roarfast.study import Study
 from roarfast.study.errors import StudyError
 from roarfast.study.fingerprint import NoFingerprint, fingerprint
@@ -107,6 +107,16 @@ def test_partial_and_external_objects(module: Any, tmp_path: Path) -> None:
     assert (entry.name, entry.object, entry.options) == ("bright", "session_code:bright", {"factor": 3.0})
     external = Study(config(), tmp_path, estimators=[External("mine", module.bright)])
     assert [(e.name, e.object) for e in external.config.estimators] == [("mine", "session_code:bright")]
+
+
+def test_records_are_kept_and_hashed(module: Any, tmp_path: Path) -> None:
+    def study(factor: float) -> Study:
+        record = Estimator("mine", of_pass=lambda x, gradients, options: factor * gradients.have("input"))
+        return Study(config(), tmp_path, estimators=[record, "sg(mine)"])
+
+    first, again, other = (study(factor).config for factor in (2.0, 2.0, 3.0))
+    assert first == again != other and first.grid[0].estimators == ["rand", "mine", "sg(mine)"]
+    assert first.own_estimators()["mine"].of_pass is not None
 
 
 def test_names_in_the_grid_are_only_defined_and_others_join_it(module: Any, tmp_path: Path) -> None:
