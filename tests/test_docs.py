@@ -1,61 +1,24 @@
-"""README and docs run as they are written: every Python block, in order, one namespace per page; every shell block.
-
-What a reader brings (a model, images) is in `helpers/docs_setup/<page>.py`, what lies in the working folder of his
-shell in `<page>_shell.py`. A block that cannot run here stands under `<!-- norun: why -->`.
-"""
+"""README and docs run as they are written: every Python block, every shell block; see helpers/docs_pages.py."""
 
 from __future__ import annotations
 
-import os
 import re
-import runpy
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from helpers.docs_pages import NEED_PEERS, PAGES, ROOT, blocks, name, pages_with, run_python, run_shell
 
-ROOT = Path(__file__).resolve().parents[1]
-SETUP = ROOT / "tests" / "helpers" / "docs_setup"
-DROP_INS = sorted((ROOT / "docs" / "compat").glob("*.md"))  # their blocks need the packages they replace: `make compat`
-WRITTEN = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "gallery" not in page.parts]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(page for page in WRITTEN if page not in DROP_INS)]
 LANGUAGES = {"python", "sh", "toml", "text"}  # and directives of Sphinx; a block without a language would not be run
 TAKE_LONG = {"README.md", "docs/studies.md", "docs/explain.md"}  # the demo's study; a training
 MOST_NOT_RUN = 10
-
-
-def blocks(path: Path, language: str = "python") -> list[tuple[str | None, str]]:
-    """Why a block is not run (None: it is), and its code."""
-    found = re.findall(
-        rf"^(?:<!-- norun: ([^\n]*?) -->\n)?```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL
-    )
-    return [(why or None, code) for why, code in found]
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def pages_with(language: str) -> list[Path]:
-    return [path for path in PAGES if any(why is None for why, _ in blocks(path, language))]
+ALL = [*PAGES, *NEED_PEERS]
 
 
 @pytest.mark.parametrize("path", pages_with("python"), ids=name)
 def test_python_blocks_run(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "docs"}
-    setup = SETUP / f"{path.stem}.py"
-    if setup.exists():
-        namespace |= runpy.run_path(str(setup))
-        for target, replacement in namespace.pop("PATCHES", {}).items():  # type: ignore[attr-defined]
-            monkeypatch.setattr(target, replacement)
-    for number, (why, block) in enumerate(blocks(path), 1):
-        if why is None:
-            exec(compile(block, f"{path.name}, block {number}", "exec"), namespace)
+    run_python(path, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -65,22 +28,13 @@ def test_python_blocks_run(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
 )
 def test_shell_blocks_run(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    setup = SETUP / f"{path.stem}_shell.py"
-    if setup.exists():
-        runpy.run_path(str(setup))
-    for why, block in blocks(path, "sh"):
-        if why is None:
-            done = subprocess.run(["bash", "-euo", "pipefail", "-c", block], capture_output=True, text=True)
-            assert done.returncode == 0, f"{block}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    run_shell(path, monkeypatch, tmp_path)
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:
     left_out = [
         f"{name(path)}: {why}"
-        for path in [*PAGES, *DROP_INS]
+        for path in ALL
         for language in LANGUAGES
         for why, _ in blocks(path, language)
         if why is not None
@@ -88,7 +42,7 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
     assert len(left_out) <= MOST_NOT_RUN, "\n".join(left_out)
 
 
-@pytest.mark.parametrize("path", [*PAGES, *DROP_INS], ids=name)
+@pytest.mark.parametrize("path", ALL, ids=name)
 def test_every_block_has_a_language(path: Path) -> None:
     opening = re.findall(r"^```([^\n]*)\n.*?^```$", path.read_text(), re.MULTILINE | re.DOTALL)
     unknown = [language for language in opening if language not in LANGUAGES and not language.startswith("{")]
@@ -101,7 +55,7 @@ def test_toml_blocks_are_toml(path: Path) -> None:
         tomllib.loads(block)
 
 
-@pytest.mark.parametrize("path", [*PAGES, *DROP_INS], ids=name)
+@pytest.mark.parametrize("path", ALL, ids=name)
 def test_links_inside_lead_somewhere(path: Path) -> None:
     made = {"gallery"}  # by `make docs`, which checks links to it
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
