@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from roarfast.explain.model_state import Normalized
+
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d, nn.LazyConv2d)
 
 
@@ -43,8 +45,11 @@ def find_layer(
     """
     modules = dict(model.named_modules())
     if name is not None:
+        if name not in modules and isinstance(model, Normalized) and f"model.{name}" in modules:
+            name = f"model.{name}"  # users name modules of their net, which is inside
         if name not in modules or not name:
-            shown = ", ".join(n for n in modules if n) or "none"
+            own = model.model if isinstance(model, Normalized) else model
+            shown = ", ".join(n for n, _ in own.named_modules() if n) or "none"
             raise ValueError(f"gc_layer must be a module of the model, got {name!r}. Its modules: {shown}")
         return name, modules[name]
     finished: list[tuple[bool, str]] = []

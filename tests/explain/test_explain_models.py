@@ -184,6 +184,11 @@ def test_bad_layers():
     net = seeded(small_net)
     with pytest.raises(ValueError, match=r"gc_layer must be a module of the model, got 'layer4'\. Its modules: 0, 1"):
         explain(net, images(1), "gc", options=Options(gc_layer="layer4"))
+    wrapped = Normalized(net, [0.5] * 3, [0.25] * 3)  # as studies wrap it: the names are still those of the net
+    with pytest.raises(ValueError, match=r"got 'layer4'\. Its modules: 0, 1"):
+        explain(wrapped, images(1), "gc", options=Options(gc_layer="layer4"))
+    one, two = (explain(wrapped, images(1), "gc", options=Options(gc_layer=n))["gc"] for n in ("0", "model.0"))
+    assert torch.equal(one, two)
     with pytest.raises(ValueError, match=r"'8' returns \(1, 4\)"):
         explain(net, images(1), "gc", options=Options(gc_layer="8"))
     with pytest.raises(ValueError, match="name a layer with gc_layer"):
