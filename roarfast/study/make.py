@@ -14,7 +14,7 @@ from roarfast._files import publish_folder, write_atomic, write_json
 from roarfast._sealed import seal
 from roarfast.explain import AttributionStore, Explainer, Normalized, generate
 from roarfast.explain.hashing import file_checksum
-from roarfast.explain.names import split
+from roarfast.explain.names import split as split_name
 from roarfast.study import stored_maps
 from roarfast.study.cells import CellWork, fill_split, fill_value
 from roarfast.study.curves import CurveScores
@@ -72,14 +72,14 @@ def _noted(w: Work, scores: Scores) -> Scores:
 
 
 def _maps(w: Work, task: MapsTask, clock: Clock, on_update: Update) -> Info:
-    stored = [e for e in w.config.estimators if e.name == split(task.estimators[0]).base and is_stored(e.object)]
+    stored = [e for e in w.config.estimators if e.name == split_name(task.estimators[0]).base and is_stored(e.object)]
     if stored:
         return _read_maps(w, task, stored[0].object, clock)
     explain, model = w.config.explain, w.base_model(task.base)
     # The papers' code explains in the units of the normalised input; the standard is the units of the image.
     normalised = explain.conventions == "paper"
     mean, std = w.train.mean, w.train.std
-    bases = {split(name).base for name in task.estimators}
+    bases = {split_name(name).base for name in task.estimators}
     own = [record for name, record in w.config.own_estimators().items() if name in bases]
     explainer = Explainer(
         model if normalised else Normalized(model, mean, std).to(w.device),
