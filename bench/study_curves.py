@@ -15,10 +15,11 @@ import time
 import numpy as np
 
 from roarfast.data.device import Transform
-from roarfast.study.cells import CellWork, fill_split, fill_value, impute_split
+from roarfast.study.cells import fill_split, fill_value, impute_split
 from roarfast.study.config import load_config, parse_config
-from roarfast.study.curves import no_retrain, road
+from roarfast.study.curves import CurveWork
 from roarfast.study.make import do_task
+from roarfast.study.protocols.accuracy import no_retrain, road
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.study import Study
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask
@@ -38,7 +39,7 @@ orders = ["morf"]
 """
 
 
-def before(cell: CellWork, memory: str) -> list[float]:
+def before(cell: CurveWork, memory: str) -> list[float]:
     """Accuracies by rate, image set by image set; `memory` is the order of the batches."""
     w, imputes = cell.work, cell.protocol.imputes
     found = []
@@ -69,7 +70,7 @@ def main() -> None:
                     do_task(work, task, lambda text: None)
         curves = [t for t in plan.tasks.values() if isinstance(t, CellsTask) and t.cell.estimator == "rand"]
         for task in [t for t in curves if t.cell.order == "morf" and t.cell.trial == 0]:
-            cell = CellWork(work, task, Clock(), lambda text: None)
+            cell = CurveWork(work, task, Clock(), lambda text: None)
             run = road if cell.protocol.imputes else no_retrain
             best = dict.fromkeys(("planes", "channels-last", "curve"), np.inf)
             for _ in range(TURNS):

@@ -75,11 +75,11 @@ def __getattr__(name: str) -> str:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def split(text: str | Name) -> Name:
+def split_name(text: str | Name) -> Name:
     """The parts of a name; whether there are such an estimator and ensemble is not looked at.
 
     Example:
-        >>> split("SG(mine)²").base
+        >>> split_name("SG(mine)²").base
         'mine'
     """
     if isinstance(text, Name):
@@ -108,7 +108,7 @@ def parse(text: str | Name, custom: Collection[str] = ()) -> Name:
     """
     if isinstance(text, Name):
         return text
-    name = split(text)
+    name = split_name(text)
     if name.ensemble in ENSEMBLES:
         if not _averages(name.base, custom):
             raise _error(text, f"{name.ensemble}(...) takes a gradient-type base, not {name.base!r}", custom)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from roarfast._files import create_memmap, delete_own_folder, publish_folder, read_json, write_json
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, file_checksum
-from roarfast.explain.names import Name, split
+from roarfast.explain.names import Name, split_name
 
 FORMAT = 1
 _FILES = ("maps.npy", "scales.npy", "tv.npy")
@@ -171,7 +171,7 @@ class AttributionStore:
 
 
 def _slug(name: str) -> str:
-    return split(name).slug  # a user's estimator is any name that follows the grammar
+    return split_name(name).slug  # a user's estimator is any name that follows the grammar
 
 
 def _partial(folder: Path) -> Path:

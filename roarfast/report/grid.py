@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roarfast.report.stats import Better, Interval, mean_interval
-from roarfast.study.protocol import Protocol, describe, position
+from roarfast.study.protocol import Protocol
+from roarfast.study.protocols import describe, position
 from roarfast.study.records import Record, StudyResults
 
 PLAIN = "plain"

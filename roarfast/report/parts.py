@@ -19,7 +19,7 @@ from roarfast.report.answers import Answers
 from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
 from roarfast.report.table import Table, Td, table
 from roarfast.report.text import bounds, p_text, percent
-from roarfast.study.protocol import describe
+from roarfast.study.protocols import describe
 from roarfast.study.records import Record, StudyResults
 
 _ARMS = ("own", "swap", "model")

@@ -11,7 +11,8 @@ from roarfast.report.scores import Score
 from roarfast.report.stats import Better, Interval, kendall_tau, mean_interval, ranks
 from roarfast.report.table import Table, Td, table
 from roarfast.report.text import number
-from roarfast.study.protocol import Protocol, describe, position
+from roarfast.study.protocol import Protocol
+from roarfast.study.protocols import describe, position
 from roarfast.study.records import StudyResults
 
 Map = tuple[str, str]

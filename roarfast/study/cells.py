@@ -1,4 +1,4 @@
-"""What workers do for cells: `CellWork` is what a protocol is given; the built-in protocols; what removed pixels become."""
+"""`CellWork`: what a protocol is given to compute a cell; and what removed pixels become."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 import roarfast as rf
 from roarfast.data.device import DeviceDataset
 from roarfast.study.fills import find as find_fill
-from roarfast.study.protocol import Protocol, find
+from roarfast.study.protocol import Protocol
+from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.selection import apply_codes
 from roarfast.study.tasks import CellsTask
@@ -87,20 +88,18 @@ class CellWork:
         w.trainer.forget(name)
         return scores
 
+    def retrained(self) -> Scores:
+        """Scores of a model trained from scratch on modified images, and tested on such."""
+        return self.fit(Modified(self.modified("train"), self.modified("test"), self.removal()))
 
-def retrain(cell: CellWork) -> Scores:
-    """`roar`, `kar`, `road-retrain`: modify train and test images, train from scratch, test."""
-    return cell.fit(Modified(cell.modified("train"), cell.modified("test"), cell.removal()))
-
-
-def train_on_masks(cell: CellWork) -> Scores:
-    """`mask-only`: train on the masks alone; accuracy above chance is class information that the mask itself carries."""
-    sets = []
-    for split, data in (("train", cell.work.train), ("test", cell.work.test)):
-        codes, rate_index = cell.codes(split)
-        with cell.clock.stage("data"):
-            sets.append(DeviceDataset(mask_images(data, apply_codes(codes, rate_index)), cell.work.device))
-    return cell.fit(Modified(sets[0], sets[1]))
+    def trained_on_masks(self) -> Scores:
+        """Scores of a model trained and tested on the masks alone."""
+        sets = []
+        for split, data in (("train", self.work.train), ("test", self.work.test)):
+            codes, rate_index = self.codes(split)
+            with self.clock.stage("data"):
+                sets.append(DeviceDataset(mask_images(data, apply_codes(codes, rate_index)), self.work.device))
+        return self.fit(Modified(sets[0], sets[1]))
 
 
 def fill_value(work: Work) -> tuple[float, ...] | None:

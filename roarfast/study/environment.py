@@ -23,7 +23,7 @@ from roarfast.study.errors import StudyError
 from roarfast.study.images import load_data
 from roarfast.study.plan import Plan
 from roarfast.study.progress import duration
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.schema import StudyConfig
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, MapsTask, Task
 from roarfast.train import build_model

@@ -7,7 +7,7 @@ from typing import Any
 
 from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
 from roarfast.study.schema import StudyConfig
 

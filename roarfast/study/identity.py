@@ -11,11 +11,11 @@ from roarfast._version import RESULT_VERSION
 from roarfast.data import Dataset
 from roarfast.explain.estimators import known
 from roarfast.explain.hashing import file_checksum, model_hash
-from roarfast.explain.names import split
+from roarfast.explain.names import split_name
 from roarfast.study.errors import StudyError
 from roarfast.study.keys import digest
 from roarfast.study.migrations import hashed_removal
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.schema import BASELINES, StudyConfig, code_of
 from roarfast.study.usercode import source_of
@@ -64,7 +64,7 @@ class Identity:
         """What defines the maps of an estimator; baselines depend on neither model nor images."""
         if estimator in BASELINES:
             return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
-        base = split(estimator).base
+        base = split_name(estimator).base
         foreign = self.outside.get("estimators", {}).get(base)
         ours = None if foreign or base not in known() or known()[base].version == 1 else known()[base].version
         maps = {"base": self.base(trial), "explain": self.explain, "of": estimator}

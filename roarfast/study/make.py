@@ -14,14 +14,17 @@ from roarfast._files import publish_folder, write_atomic, write_json
 from roarfast._sealed import seal
 from roarfast.explain import AttributionStore, Explainer, Normalized, generate
 from roarfast.explain.hashing import file_checksum
-from roarfast.explain.names import split as split_name
+from roarfast.explain.names import split_name
 from roarfast.study import stored_maps
 from roarfast.study.cells import CellWork, fill_split, fill_value
-from roarfast.study.curves import CurveScores
+from roarfast.study.curve_scores import CurveScores
+from roarfast.study.curves import CurveWork
 from roarfast.study.preflight import chance_warning
+from roarfast.study.protocol import Scores
+from roarfast.study.protocols import find
 from roarfast.study.selection import apply_codes, select
 from roarfast.study.stored_maps import is_stored
-from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, Info, MapsTask, Outcome, Scores, Task
+from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, Info, MapsTask, Outcome, Task
 from roarfast.study.work import Clock, Update, Work
 from roarfast.train.runtime import deterministic
 
@@ -170,13 +173,14 @@ def _codes(w: Work, task: CodesTask, clock: Clock) -> Info:
 
 def _cells(w: Work, task: CellsTask, clock: Clock, on_update: Update) -> tuple[dict[str, Scores], Info]:
     """Key → scores of a cell, or of every cell of a curve; and what is known of the curve as a whole."""
-    cell = CellWork(w, task, clock, on_update)
-    found = cell.protocol.work()(cell)
-    if cell.protocol.unit == "cell":
+    protocol = find(task.cell.protocol)
+    cell = (CellWork if protocol.unit == "cell" else CurveWork)(w, task, clock, on_update)
+    found = protocol.work()(cell)
+    if protocol.unit == "cell":
         return {task.key: found}, {}
     if not isinstance(found, CurveScores):
         raise TypeError(
-            f"{cell.protocol.name} must return a roarfast.study.curves.CurveScores, got {type(found).__name__}"
+            f"{protocol.name} must return a roarfast.study.curve_scores.CurveScores, got {type(found).__name__}"
         )
     return {key: found.rates[one.drop] for key, one in task.cells.items()}, found.summary | {"cells": list(task.cells)}
 

@@ -9,7 +9,7 @@ from roarfast.study.grid import other_trial
 from roarfast.study.identity import Identity
 from roarfast.study.keys import digest
 from roarfast.study.names import shared_passes
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
 from roarfast.study.schema import BASELINES, StudyConfig
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, MapsTask, Task

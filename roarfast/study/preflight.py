@@ -10,10 +10,10 @@ from torch import nn
 
 from roarfast.data import Dataset
 from roarfast.explain import Explainer
-from roarfast.explain.names import split
+from roarfast.explain.names import split_name
 from roarfast.study import stored_maps
 from roarfast.study.errors import StudyError
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.schema import OutsideConfig, StudyConfig
 from roarfast.study.stored_maps import is_stored
 from roarfast.train import build_model, load_weights
@@ -74,7 +74,7 @@ def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: D
     users = [
         name
         for block in config.grid
-        if any(split(estimator).base == entry.name for estimator in block.estimators)
+        if any(split_name(estimator).base == entry.name for estimator in block.estimators)
         for name in block.protocols
     ]
     stored_maps.read(entry.object, "test", test, config.explain.aggregate)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from roarfast.study.protocol import describe
+from roarfast.study.protocols import describe
 
 _TELLING = 0.5
 """Tasks that cost less than this say little about how long a training takes."""

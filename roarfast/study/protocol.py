@@ -1,27 +1,22 @@
-"""The protocols of studies, one record each: what is removed from which images, and which model meets what is left.
+"""`Protocol`: the record of what is removed from which images, and which model meets what is left.
 
-Config, keys, plan, ETA, estimate, executor and report read these fields. A protocol of one's own is a `Protocol` named in
-the config as `"package.module:object"`.
+Config, keys, plan, ETA, estimate, executor and report read these fields. A file of `roarfast/study/protocols/` has the records
+of its protocols in `PROTOCOLS`; one of your own is named in the config as `"package.module:object"`.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from roarfast._objects import is_reference, load_object
-from roarfast.study.errors import nearest
+from roarfast._objects import load_object
+
+Scores = dict[str, float | None]
+"""Scores of a cell by name."""
 
 Run = Callable[[Any], Any]
-"""Takes a `roarfast.study.cells.CellWork`; returns scores by name, or for `unit="curve"` a `curves.CurveScores`."""
-
-_NO_RETRAIN = (
-    "No retraining with a constant fill is shown as what it is, a comparison. The original model meets images unlike any it "
-    "was trained on, and scattered filled pixels disturb it more than one filled region of the same size. This can even "
-    "reverse the effect of smoothing: a drop of accuracy here mixes what the pixels meant with how odd the image looks."
-)
+"""Takes a `cells.CellWork` and returns scores by name; for `unit="curve"` a `curves.CurveWork` and a `CurveScores`."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +42,7 @@ class Protocol:
         values: Whether it needs the values of maps, not only their order: then `block`, which has none, is left out.
         score: What a curve is summed up to, in a few words; `""` if it is not.
         score_better: Which way that is better.
+        rank: Where it stands in the report.
         version: Raised when its results change.
     """
 
@@ -68,6 +64,7 @@ class Protocol:
     values: bool = False
     score: str = ""
     score_better: Literal["higher", "lower"] = "higher"
+    rank: int = 100
     version: int = 1
 
     def better(self, order: str) -> Literal["higher", "lower"]:
@@ -103,82 +100,3 @@ class Protocol:
     def work(self) -> Run:
         """The function behind `run`."""
         return load_object(self.run) if isinstance(self.run, str) else self.run  # type: ignore[no-any-return]
-
-
-_CELLS, _CURVES = "roarfast.study.cells:", "roarfast.study.curves:"
-_TENTHS = tuple(k / 10 for k in range(1, 10))
-_EARLY = (0.01, 0.02, 0.05, *_TENTHS)
-_IMPUTED = ("noise", "tolerance")
-PROTOCOLS: dict[str, Protocol] = {
-    p.name: p
-    for p in (
-        Protocol("roar", "ROAR", _CELLS + "retrain", trains=True),
-        Protocol("kar", "KAR", _CELLS + "retrain", trains=True, keeps=True, allowed_orders=("morf",)),
-        Protocol(
-            "road", "ROAD", _CURVES + "road", trains=False, imputes=True, removal=_IMPUTED, orders=("morf", "lerf"), cost=0.05,
-            unit="curve", score="mean accuracy over the rates", score_better="lower",
-        ),
-        Protocol(
-            "road-retrain", "ROAD with retraining", _CELLS + "retrain", trains=True, imputes=True, removal=_IMPUTED, cost=1.3,
-        ),
-        Protocol(
-            "no-retrain", "No retraining, constant fill (comparison only)", _CURVES + "no_retrain", trains=False, cost=0.05,
-            note=_NO_RETRAIN, unit="curve", score="mean accuracy over the rates", score_better="lower",
-        ),
-        Protocol(
-            "deletion", "Deletion", _CURVES + "deletion", trains=False, cost=0.3, shown="scores", unit="curve", rates=_EARLY,
-            score="area under the probability of the class", score_better="lower",
-        ),
-        Protocol(
-            "insertion", "Insertion", _CURVES + "insertion", trains=False, keeps=True, removal=(), allowed_orders=("morf",),
-            cost=0.3, shown="scores", unit="curve", rates=_EARLY, score="area under the probability of the predicted class",
-        ),
-        Protocol(
-            "flip", "Pixel flipping", _CURVES + "flip", trains=False, removal=(), cost=0.3, shown="scores", unit="curve",
-            rates=_EARLY, score="area under the logit of the class", score_better="lower",
-        ),
-        Protocol(
-            "completeness", "Completeness", _CURVES + "completeness", trains=False, imputes=True, removal=_IMPUTED,
-            allowed_orders=("morf",), cost=0.5, shown="scores", unit="curve", rule="value", rates=_TENTHS, values=True,
-            score="accuracy lost above a threshold, mean over thresholds",
-        ),
-        Protocol(
-            "soundness", "Soundness", _CURVES + "soundness", trains=False, imputes=True, removal=_IMPUTED, orders=("lerf",),
-            allowed_orders=("lerf",), cost=2.0, shown="scores", unit="curve", rule="exact",
-            rates=tuple(k / 100 for k in range(2, 99)), values=True,
-            score="share of attribution on pixels that raised the accuracy, halfway between empty and whole images",
-        ),
-        Protocol("mask-only", "Masks alone", _CELLS + "train_on_masks", trains=True, removal=(), shown="leakage"),
-    )
-}  # fmt: skip
-"""Name → record, in the order of the report."""
-
-
-@functools.cache
-def find(name: str) -> Protocol:
-    """The protocol of a name in a config.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if name in PROTOCOLS:
-        return PROTOCOLS[name]
-    if not is_reference(name):
-        raise ValueError(f"there is no protocol {name!r}{nearest(name, PROTOCOLS)} (or 'package.module:object')")
-    found = load_object(name)
-    if not isinstance(found, Protocol):
-        raise ValueError(f"{name!r} is no roarfast.study.protocol.Protocol, but {type(found).__name__}")
-    return found
-
-
-def describe(name: str) -> Protocol:
-    """The protocol of stored results: one that cannot be found here any more is shown by its name."""
-    try:
-        return find(name)
-    except ValueError:
-        return Protocol(name, name, "", trains=False)
-
-
-def position(name: str) -> int:
-    """Where a protocol stands in the report."""
-    return list(PROTOCOLS).index(name) if name in PROTOCOLS else len(PROTOCOLS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roarfast.study.protocol import describe
+from roarfast.study.protocols import describe
 from roarfast.study.records import NO_ESTIMATOR, STAGES, Curve, Record, StudyResults, curves_of
 from roarfast.study.store import Store
 

@@ -27,7 +27,7 @@ from roarfast.explain.external import External, of_captum_class
 from roarfast.explain.options import Options
 from roarfast.explain.record import Estimator as EstimatorRecord
 from roarfast.study import fills, names, stored_maps
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.usercode import source_of
 from roarfast.train.recipe import Recipe, get_recipe
 

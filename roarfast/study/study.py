@@ -22,7 +22,7 @@ from roarfast.study.keys import Seeds
 from roarfast.study.plan import Plan, build_plan, bytes_needed
 from roarfast.study.preflight import chance_warning, try_all
 from roarfast.study.progress import Silent
-from roarfast.study.protocol import find
+from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.recovery import recover
 from roarfast.study.results import StudyResults, load

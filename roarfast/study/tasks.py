@@ -15,12 +15,11 @@ from pydantic import Discriminator, TypeAdapter
 from roarfast._sealed import Damaged, read_sealed
 from roarfast.explain.store import AttributionStore
 from roarfast.study.errors import StudyError
-from roarfast.study.protocol import find
+from roarfast.study.protocol import Scores
+from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.runfolder import RunFolder
 
-Scores = dict[str, float | None]
-"""Scores of a cell by name."""
 Info = dict[str, Any]
 """What shared work leaves in the store beside its files: JSON."""
 Splits = dict[str, tuple[str, ...]]

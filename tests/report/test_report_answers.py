@@ -140,7 +140,7 @@ def test_scores_of_curves_and_their_agreement(results: StudyResults) -> None:
 def test_agreement_is_kendalls_tau_with_better_up() -> None:
     from roarfast.report.score_curves import CurveScore
     from roarfast.report.stats import mean_interval
-    from roarfast.study.protocol import find
+    from roarfast.study.protocols import find
 
     maps = [(f"m{i}", "plain") for i in range(5)]
     a, b = [0.1, 0.2, 0.3, 0.4, 0.5], [0.5, 0.3, 0.4, 0.2, 0.1]

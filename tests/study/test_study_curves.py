@@ -22,11 +22,12 @@ from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.responses import Responses
 from roarfast.metrics.scores.soundness import soundness_of
 from roarfast.study import Study, load
-from roarfast.study.cells import CellWork, fill_split, fill_value, impute_split
+from roarfast.study.cells import fill_split, fill_value, impute_split
 from roarfast.study.config import ConfigError, parse_config
-from roarfast.study.curves import AsTested, as_tested, attribution, codes_of, cross_entropy
+from roarfast.study.curve_scores import cross_entropy
+from roarfast.study.curves import AsTested, CurveWork
 from roarfast.study.grid import grid_cells
-from roarfast.study.protocol import PROTOCOLS
+from roarfast.study.protocols import PROTOCOLS
 from roarfast.study.results import curve_scores
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import CellsTask
@@ -60,22 +61,22 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tasks(finished: Path) -> dict[tuple[str, str, str, str], CellWork]:
+def tasks(finished: Path) -> dict[tuple[str, str, str, str], CurveWork]:
     """(protocol, estimator, order, null) → its curve, as a worker has it."""
     study = Study.from_toml(finished / "study.toml", finished / "run")
     work = Work(study.config, RunFolder(finished / "run"), "cpu", 1)
     return {
-        (t.cell.protocol, t.cell.estimator, t.cell.order, t.cell.null): CellWork(work, t, Clock(), print)
+        (t.cell.protocol, t.cell.estimator, t.cell.order, t.cell.null): CurveWork(work, t, Clock(), print)
         for t in study.setup("cpu", 1).plan.tasks.values()
         if isinstance(t, CellsTask)
     }
 
 
-def stored(cell: CellWork, suffix: str = "") -> Responses:
+def stored(cell: CurveWork, suffix: str = "") -> Responses:
     return Responses.load(cell.work.folder.responses(cell.task.key + suffix))
 
 
-def test_a_curve_is_one_file_and_a_cell_per_rate(finished: Path, tasks: dict[tuple[str, ...], CellWork]) -> None:
+def test_a_curve_is_one_file_and_a_cell_per_rate(finished: Path, tasks: dict[tuple[str, ...], CurveWork]) -> None:
     found = load(finished / "run")
     assert {r.status for r in found} == {"done"}
     files = {path.name for path in (finished / "run" / "responses").iterdir()}
@@ -94,7 +95,7 @@ def test_a_curve_is_one_file_and_a_cell_per_rate(finished: Path, tasks: dict[tup
 @pytest.mark.parametrize("estimator", ["grad^2", "rand", "block"])
 @pytest.mark.parametrize("protocol", ["road", "no-retrain"])
 def test_the_engine_gives_the_accuracies_of_the_pass_inside_training(
-    tasks: dict[tuple[str, ...], CellWork], protocol: str, estimator: str
+    tasks: dict[tuple[str, ...], CurveWork], protocol: str, estimator: str
 ) -> None:
     """What these cells were before they were curves: images modified as a whole, then `evaluate`."""
     cell = tasks[protocol, estimator, "morf", "own"]
@@ -115,21 +116,21 @@ def test_the_engine_gives_the_accuracies_of_the_pass_inside_training(
         assert cross_entropy(answers.probability[j]) == pytest.approx(expected.loss, rel=1e-5)
 
 
-def test_codes_of_a_curve_are_those_of_its_rates_alone(tasks: dict[tuple[str, ...], CellWork]) -> None:
+def test_codes_of_a_curve_are_those_of_its_rates_alone(tasks: dict[tuple[str, ...], CurveWork]) -> None:
     cell = tasks["deletion", "grad^2", "morf", "own"]
     assert set(cell.task.codes.drops) > {0.3, 0.5}, "soundness shares the codes, with more rates"
     codes, _ = cell.codes("test")
-    few = codes_of(cell)
+    few = cell.curve_codes()
     for j, rate in enumerate((0.3, 0.5)):
         np.testing.assert_array_equal(few <= j, codes <= cell.task.codes.drops.index(rate))
 
 
-def test_null_masks_of_a_curve_are_moved(tasks: dict[tuple[str, ...], CellWork]) -> None:
-    own, moved = (codes_of(tasks["deletion", "grad^2", "morf", null]) for null in ("own", "swap"))
+def test_null_masks_of_a_curve_are_moved(tasks: dict[tuple[str, ...], CurveWork]) -> None:
+    own, moved = (tasks["deletion", "grad^2", "morf", null].curve_codes() for null in ("own", "swap"))
     assert not np.array_equal(own <= 0, moved <= 0) and (own <= 0).sum() == (moved <= 0).sum()
 
 
-def test_scores_are_those_of_the_metrics(finished: Path, tasks: dict[tuple[str, ...], CellWork]) -> None:
+def test_scores_are_those_of_the_metrics(finished: Path, tasks: dict[tuple[str, ...], CurveWork]) -> None:
     curves = {(c.protocol, c.estimator, c.order, c.null): c for c in load(finished / "run").curves}
     for (protocol, estimator, order, null), cell in tasks.items():
         curve, answers = curves[protocol, estimator, order, null], stored(cell)
@@ -148,12 +149,12 @@ def test_scores_are_those_of_the_metrics(finished: Path, tasks: dict[tuple[str, 
             np.testing.assert_allclose(other.removed, answers.removed)
             assert curve.details["excess"] == pytest.approx((other.correct.mean(1) - answers.correct.mean(1)).mean())
         else:
-            mass = np.asarray(rf.code_sums(attribution(cell), codes_of(cell), 98))
+            mass = np.asarray(rf.code_sums(cell.attribution(), cell.curve_codes(), 98))
             aim = curve.details["level"]
             np.testing.assert_equal(curve.score or np.nan, soundness_of(answers, mass).at([aim])[0])
 
 
-def test_insertion_keeps_and_asks_for_the_predicted_class(tasks: dict[tuple[str, ...], CellWork]) -> None:
+def test_insertion_keeps_and_asks_for_the_predicted_class(tasks: dict[tuple[str, ...], CurveWork]) -> None:
     cell = tasks["insertion", "grad^2", "morf", "own"]
     answers = stored(cell)
     assert answers.perturbation.keep and answers.perturbation.fill == "blur"
@@ -169,12 +170,12 @@ def test_every_record_has_its_cross_entropy(finished: Path) -> None:
             assert record.cross_entropy is not None and record.cross_entropy > 0
 
 
-def test_a_base_model_is_cropped_in_the_middle_as_in_training(tasks: dict[tuple[str, ...], CellWork]) -> None:
+def test_a_base_model_is_cropped_in_the_middle_as_in_training(tasks: dict[tuple[str, ...], CurveWork]) -> None:
     cell = tasks["road", "rand", "morf", "own"]
     x = torch.randn(4, 3, 32, 32)
     cropped = AsTested(cell.base_model, 24, "float32", "NHWC")(x)
     torch.testing.assert_close(cropped, cell.base_model(x[:, :, 4:28, 4:28]))
-    assert as_tested(cell) is as_tested(cell)
+    assert cell.tested is cell.tested
     assert next(cell.base_model.parameters()).is_contiguous(), "the model that is explained stays as it was loaded"
 
 

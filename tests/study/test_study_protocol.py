@@ -15,7 +15,8 @@ from study_helpers import TINY, write_tiny
 from roarfast.report import build
 from roarfast.study import Study, keys, load
 from roarfast.study.config import ConfigError, parse_config
-from roarfast.study.protocol import PROTOCOLS, Protocol, describe, find
+from roarfast.study.protocol import Protocol
+from roarfast.study.protocols import PROTOCOLS, describe, find
 
 OUTSIDE = '''
 from roarfast.study.protocol import Protocol

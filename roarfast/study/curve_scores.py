@@ -1,0 +1,54 @@
+"""What a curve found, from the answers of the base model: scores of each rate, and of the curve as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roarfast.metrics.responses import Responses, Row
+from roarfast.study.protocol import Scores
+
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True)
+class CurveScores:
+    """What a curve found: scores of each rate, and of the curve as a whole."""
+
+    rates: dict[float, Scores]
+    summary: dict[str, Any]
+
+
+def scores_of(answers: Responses, extra: dict[str, npt.NDArray[np.float64]] | None = None) -> dict[float, Scores]:
+    """Rate → accuracy, mean probability of the label and cross entropy; `extra` has more, `[R]` each."""
+    known = answers.scored is answers.labels or bool((answers.scored == answers.labels).all())
+    found: dict[float, Scores] = {}
+    for j, rate in enumerate(answers.rates.tolist()):
+        scores: Scores = {"accuracy": float(answers.correct[j].mean())}
+        if known:  # else the probability is that of another class than the label
+            scores["true_class_probability"] = float(answers.probability[j].mean(dtype=np.float64))
+            scores["cross_entropy"] = cross_entropy(answers.probability[j])
+        found[rate] = scores | {name: float(values[j]) for name, values in (extra or {}).items()}
+    return found
+
+
+def cross_entropy(probability: npt.NDArray[np.float32]) -> float:
+    """Mean of -ln p in nats; p below the smallest normal float32 counts as that."""
+    return float(-np.log(np.maximum(probability, _TINY), dtype=np.float64).mean())
+
+
+def summarise(answers: Responses, score: float, **details: Any) -> dict[str, Any]:
+    """What the store keeps of a curve beside its cells: its score, and the ends of the curve."""
+    ends = {
+        f"{name}_{what}": value
+        for name, row in (("whole", answers.whole), ("empty", answers.empty))
+        for what, value in (("accuracy", _mean(row)), ("probability", float(row.probability.mean(dtype=np.float64))))
+    }
+    return {"score": score if np.isfinite(score) else None, "images": len(answers)} | ends | details
+
+
+def _mean(row: Row) -> float:
+    return float(row.correct.mean()) if len(row.correct) else float("nan")
