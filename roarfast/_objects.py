@@ -70,6 +70,8 @@ def load_object(text: str) -> Any:
             found = getattr(found, name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{text!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # what somebody else's module does when it is imported
+        raise ValueError(f"{text!r}: importing {module_name} failed: {type(error).__name__}: {error}") from error
     return found
 
 

@@ -42,6 +42,20 @@ def main() -> None:
         sys.exit(2)
 
 
+HANDLED = (
+    StudyError,
+    ModuleNotFoundError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    MemoryError,
+    EOFError,
+    sqlite3.Error,
+    BadZipFile,
+)
+"""What a user can cause, or can mend by an install: a sentence at the command line."""
+
+
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """What a user can cause is one line without a traceback: files, configs, numbers, memory, devices.
@@ -50,7 +64,9 @@ def clear_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (StudyError, OSError, ValueError, RuntimeError, MemoryError, EOFError, sqlite3.Error, BadZipFile) as error:
+    except ModuleNotFoundError:
+        raise  # `main` knows which packages come with an extra
+    except HANDLED as error:
         if os.environ.get("ROARFAST_TRACEBACK"):
             raise
         print(f"error: {_sentence(error)}", file=sys.stderr)

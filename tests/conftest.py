@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.backends import BACKENDS, Backend, torch
+from helpers.no_traceback import watch
 from helpers.ptx import ptx_left_out, ptx_missing, write_coverage
 from hypothesis import settings
 
@@ -38,6 +39,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if path is not None:
         write_coverage(path)
 
+
+watch()
 
 # No test is timed: a busy machine is not a bug.
 settings.register_profile("untimed", deadline=None)

@@ -123,6 +123,35 @@ def test_errors_of_the_machine(error: Exception, said: str, capsys: pytest.Captu
     assert ended.value.code == 2 and re.match(said, capsys.readouterr().err)
 
 
+def test_the_suite_notices_tracebacks_at_the_command_line() -> None:
+    """Every test that calls the command goes through these checks (`conftest.py`)."""
+    import subprocess
+    from types import SimpleNamespace
+
+    import typer
+    from helpers import no_traceback
+    from typer.testing import CliRunner
+
+    app = typer.Typer()
+
+    @app.command()
+    def fails(kind: str) -> None:
+        raise {"bug": KeyError, "user": ValueError}[kind]("boom")
+
+    CliRunner().invoke(app, ["user"])
+    with pytest.raises(AssertionError, match="not caught: KeyError"):
+        CliRunner().invoke(app, ["bug"])
+    for command, is_ours in (
+        (["/x/bin/roarfast", "info"], True),
+        ([sys.executable, "-m", "roarfast", "run"], True),
+        ([sys.executable, "-c", "1"], False),
+    ):
+        assert no_traceback.is_command(command) == is_ours
+    with pytest.raises(AssertionError, match="showed a traceback"):
+        no_traceback.check_process(SimpleNamespace(args=[], stderr=f"{no_traceback.TRACEBACK}: …".encode()))
+    assert subprocess.run([sys.executable, "-c", "raise ValueError"], capture_output=True, check=False).returncode == 1
+
+
 def test_our_own_mistakes_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyError), cli.clear_errors():
         raise KeyError("a bug")

@@ -126,6 +126,6 @@ def stack_images(images: list[Array], names: list[Any]) -> Array:
         if image.shape != images[0].shape:
             raise DataError(
                 f"image of another size: {name} is {image.shape[1]}x{image.shape[0]}, {names[0]} is "
-                f"{images[0].shape[1]}x{images[0].shape[0]}. Pass size=… to scale and crop all of them alike."
+                f"{images[0].shape[1]}x{images[0].shape[0]}. Pass size=… (data.image_size in a study) to scale and crop all of them alike."
             )
     return np.stack(images)

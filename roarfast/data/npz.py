@@ -74,6 +74,8 @@ def _whole(path: Path, arrays: Mapping[str, Array], split: str, size: int | None
     labels = arrays["labels"]
     most = _most(path, "labels", labels)
     rows = np.arange(len(labels))
+    if "images" in arrays:
+        _check_images(path, "images", arrays["images"], "labels", labels)
     if split != "all":
         is_train = arrays["is_train"]
         if is_train.shape != labels.shape or is_train.dtype.kind not in "biu":
@@ -82,7 +84,6 @@ def _whole(path: Path, arrays: Mapping[str, Array], split: str, size: int | None
             )
         rows = np.flatnonzero((is_train != 0) == (split == "train"))
     if "images" in arrays:
-        _check_images(path, "images", arrays["images"], "labels", labels)
         images = _nhwc(path, arrays["images"], layout)
         images = images if len(rows) == len(images) else images[rows]
     else:
@@ -107,7 +108,9 @@ def _members(path: Path) -> list[str]:
         with np.load(path, allow_pickle=False) as file:
             return list(file.files)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise DataError(f"{path} is not a readable .npz file: {error}") from error
+        # NumPy takes whatever is no array for a pickle, and advises to allow that.
+        why = "it holds something else" if "allow_pickle" in str(error) else error
+        raise DataError(f"{path} is not a readable .npz file: {why}") from error
 
 
 def _read(path: Path, keys: list[str]) -> dict[str, Array]:

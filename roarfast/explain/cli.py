@@ -36,6 +36,8 @@ def strip_command(
     from roarfast.explain import strip  # torch: `--help` need not wait for it
 
     try:
+        if not all(i.strip().isdecimal() for i in images.split(",")):
+            raise ValueError(f"--images takes numbers separated by commas, as in 0,1,2, got {images!r}")
         numbers = [int(i) for i in images.split(",")]
         path = strip.run(
             out,

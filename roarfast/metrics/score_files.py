@@ -27,6 +27,8 @@ def run(
     seed: int, out: Path | None,
 ) -> str:  # fmt: skip
     """Reads model, data and maps, scores them, writes files; returns the table."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r} was asked for, but torch sees no CUDA device here")
     for name in metrics:
         get_score(name)  # a wrong name is found before minutes of reading
     source = Path(data)
@@ -62,7 +64,9 @@ def read_map_files(path: Path) -> dict[str, Any]:
     try:
         found = np.load(path, allow_pickle=False)
     except Exception as error:
-        raise ValueError(f"maps: {path} cannot be read: {error}") from None
+        # NumPy takes whatever is no array for a pickle, and advises to allow that.
+        why = "it holds something else than arrays" if "allow_pickle" in str(error) else error
+        raise ValueError(f"maps: {path} cannot be read: {why}") from None
     if isinstance(found, np.ndarray):
         return {path.stem: found}
     with found:

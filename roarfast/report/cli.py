@@ -28,6 +28,10 @@ def report(
     except (StudyError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
+    for name, target in (("--out", out), ("--export", copy)):
+        if target is not None and target.is_file():
+            print(f"error: {name} {target} is a file: choose a folder", file=sys.stderr)
+            raise typer.Exit(2)
     try:
         path = build(folder, out, results)
         print(summary(results, path))

@@ -43,6 +43,9 @@ def init(file: Path, preset: str, force: bool, data: Path | None = None) -> None
         raise StudyError("--preset own and --data DIR come together: the preset is made for your images")
     if file.exists() and not force:
         raise StudyError(f"{file} exists already: choose another name, or --force to replace it")
+    above = next(folder for folder in (file.parent, *file.parents) if folder.exists())
+    if not above.is_dir():
+        raise StudyError(f"{above} is a file, so nothing can be written below it")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = own.config_text(data, file.parent) if data is not None else PRESETS[preset]

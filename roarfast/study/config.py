@@ -89,6 +89,8 @@ def _check(raw: dict[str, Any]) -> tuple[StudyConfig | None, list[dict[str, Any]
         except ValidationError as error:
             errors: list[dict[str, Any]] = [dict(e) for e in error.errors()]
         paths = [_path_in(rest, e["loc"]) for e in errors]
+        wrong_inside = {path[:-1] for path in paths if path}
+        errors = [e for e, p in zip(errors, paths) if not (e["type"] == "too_short" and p in wrong_inside)]
         new = [e for e in errors if not _follows(e, taken_out)]
         known = {(tuple(map(str, e["loc"])), e["msg"]) for e in found}
         new = [e for e in new if (tuple(map(str, e["loc"])), e["msg"]) not in known]
@@ -132,6 +134,8 @@ _PLACEHOLDERS: dict[str, Any] = {
     "protocols": ["roar"],
     "estimators": ["grad"],
     "drops": [0.5],
+    "mean": [0.5],
+    "std": [0.5],
 }
 """For required values that are wrong: without them, what depends on the others would not be checked."""
 
@@ -165,11 +169,23 @@ def _problem(error: dict[str, Any], text: str | None) -> Problem:
         message = "is missing"
     elif kind == "value_error":
         message = str(context.get("error", message))
+    elif kind == "too_short":
+        message = f"must have at least {context.get('min_length')} of them, got {error['input']!r}"
+    elif kind in _BOUNDS:
+        message = f"must be {_BOUNDS[kind]} {next(iter(context.values()))}, got {error['input']!r}"
     elif kind == "string_pattern_mismatch":
         message = f"must be letters, digits, '.', '_' and '-', got {error['input']!r}"
     else:
         message = f"{message[:1].lower()}{message[1:]}, got {error['input']!r}"
     return Problem(".".join(location), message, line_of(text, location))
+
+
+_BOUNDS = {
+    "greater_than_equal": "at least",
+    "greater_than": "above",
+    "less_than_equal": "at most",
+    "less_than": "below",
+}
 
 
 def _is_union_tag(part: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 from roarfast.study import names
@@ -111,6 +112,8 @@ def _normal(name: str, value: str) -> str:
             return names.canonical_estimator(value)
         if name == "postprocess":
             return names.canonical_postprocess(value)
+        if name == "drop" and not re.fullmatch(r"\s*[0-9.]+(e-?[0-9]+)?\s*", value):
+            raise ValueError("a rate is a number such as 0.3")
         return f"{float(value):g}" if name == "drop" else value
     except ValueError as error:
         raise StudyError(f"--only: {name}={value}: {error}") from None

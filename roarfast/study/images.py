@@ -53,6 +53,10 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
         except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
         splits.append(_only_classes(part, data.classes, size) if data.classes else part)
+        if not len(splits[-1]):
+            raise StudyError(
+                f"there is no {split} image in {source}: a study needs some to train on and some to test on"
+            )
     train, test = (_normalised(part, data) for part in splits)
     if train.image_shape != test.image_shape:
         raise StudyError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
 import torch
 from torch import nn
 
+from roarfast._objects import load_object
 from roarfast.data import Dataset
 from roarfast.explain import Explainer
 from roarfast.explain.names import split_name
@@ -35,7 +37,11 @@ def try_all(config: StudyConfig, train: Dataset, test: Dataset) -> list[str]:
     """
     model, channels = config.model, train.image_shape[2]
     call = ", ".join(
-        [f"num_classes={train.num_classes}", *([f"in_channels={channels}"] if channels != 3 else []), *model.options]
+        [
+            f"num_classes={train.num_classes}",
+            *([f"in_channels={channels}"] if channels != 3 else []),
+            *(f"{name}=…" for name in model.options),
+        ]
     )
     try:
         net = build_model(model.name, train.num_classes, channels, seed=0, **model.options)
@@ -59,6 +65,8 @@ def try_all(config: StudyConfig, train: Dataset, test: Dataset) -> list[str]:
                 "other classes"
             )
     x = _try_images(net, model.name, train)
+    if config.train.function is not None:
+        _try_training(config.train.function)
     for entry in config.estimators:
         if is_stored(entry.object):
             notes += _try_maps(config, entry, train, test)
@@ -86,10 +94,22 @@ def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: D
 
 def _try_estimator(config: StudyConfig, entry: OutsideConfig, net: nn.Module, x: torch.Tensor) -> None:
     try:
-        Explainer(net, entry.estimator(), options=config.explain_options(), target=0)(x)
+        (made,) = Explainer(net, entry.estimator(), options=config.explain_options(), target=0)(x).values()
+        if not bool(torch.isfinite(made).all()):
+            raise ValueError("it makes NaN or infinite values")
     except Exception as error:  # as above
         hint = ". It is called as f(model, x, target) with its options" if isinstance(error, TypeError) else ""
         raise StudyError(f"estimator {entry.name!r} ({entry.object}): {type(error).__name__}: {error}{hint}") from None
+
+
+def _try_training(reference: str) -> None:
+    """Whether a training function can be called; trying it would be a training."""
+    try:
+        inspect.signature(load_object(reference)).bind(None, None, 0)
+    except (TypeError, ValueError) as error:
+        raise StudyError(
+            f"train.function = {reference!r}: {error}. It is called as f(model, batches, seed) and returns a state dict"
+        ) from None
 
 
 def _try_postprocess(entry: OutsideConfig, shape: tuple[int, int, int]) -> None:

@@ -151,7 +151,9 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StudyError(f"cannot make the run folder {self.path}: {error.strerror or error}") from None
+            raise StudyError(
+                f"cannot make the run folder {self.path}: {error.strerror or error}: choose another --out"
+            ) from None
         path = self.path / _LOCK
         held = FileLock(path, timeout=0)
         try:

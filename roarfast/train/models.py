@@ -230,6 +230,8 @@ def load_weights(model: nn.Module, path: str | Path) -> list[str]:
         FileNotFoundError, ValueError: The file is missing, cannot be read as weights, or does not fit; they name it.
     """
     path = Path(path)
+    if path.is_dir():
+        raise FileNotFoundError(f"{path} is a folder: name the file of weights in it")
     if not path.is_file():
         raise FileNotFoundError(
             f"model weights not found: {path}. Save them once with "

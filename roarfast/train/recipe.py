@@ -111,11 +111,11 @@ class Recipe:
             value = getattr(self, name)
             _require(name, value, value is None or (_is_int(value) and value >= 1), "an int >= 1 or None")
         _require("pad", self.pad, _is_int(self.pad) and self.pad >= 0, "an int >= 0")
-        _require("lr", self.lr, _in(self.lr, 0, math.inf) and self.lr > 0, "> 0")
+        _require("lr", self.lr, _in(self.lr, 0, math.inf) and self.lr > 0, "a number > 0")
         _require("momentum", self.momentum, _in(self.momentum, 0, 1) and self.momentum < 1, "in [0, 1)")
         _require("nesterov", self.nesterov, not (self.nesterov and self.momentum == 0), "False where momentum is 0")
         for name in ("weight_decay", "final_lr", "gamma"):
-            _require(name, getattr(self, name), _in(getattr(self, name), 0, math.inf), ">= 0")
+            _require(name, getattr(self, name), _in(getattr(self, name), 0, math.inf), "a number >= 0")
         _require("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
         _require(
             "warmup_epochs", self.warmup_epochs, _in(self.warmup_epochs, 0, self.epochs), f"in [0, epochs = {self.epochs}]"
@@ -126,7 +126,7 @@ class Recipe:
             "label_smoothing", self.label_smoothing, _in(self.label_smoothing, 0, 1) and self.label_smoothing < 1, "in [0, 1)"
         )  # fmt: skip
         clip = self.clip_norm
-        _require("clip_norm", clip, clip is None or (_in(clip, 0, math.inf) and clip > 0), "> 0 or None")
+        _require("clip_norm", clip, clip is None or (_in(clip, 0, math.inf) and clip > 0), "a number > 0, or None")
         _require("layout", self.layout, self.layout in ("NCHW", "NHWC"), "NCHW or NHWC")
         _require("precision", self.precision, self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
 
