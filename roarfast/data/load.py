@@ -12,6 +12,7 @@ import numpy as np
 from roarfast._torchvision import import_torchvision
 from roarfast.data import official, pack, shapes
 from roarfast.data.dataset import DataError, Dataset
+from roarfast.data.download import fetch
 from roarfast.data.folders import SPLIT_NAMES, is_cub, load_folder
 from roarfast.data.npz import has_split_keys, load_npz
 
@@ -173,8 +174,13 @@ def _torchvision(name: str, split: str, root: Path, download: bool) -> Dataset:
     if split not in ("train", "test"):
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
     datasets = import_torchvision("datasets")
-    if download:
-        root.mkdir(parents=True, exist_ok=True)
+    if download:  # torchvision finds the files there, checks and unpacks them
+        if name == "cifar10":
+            if not (root / datasets.CIFAR10.base_folder).is_dir():
+                fetch([datasets.CIFAR10.url], root / datasets.CIFAR10.filename, datasets.CIFAR10.tgz_md5)
+        else:
+            url, file, md5 = datasets.SVHN.split_list[split]
+            fetch([url], root / file, md5)
     try:
         if name == "cifar10":
             raw = datasets.CIFAR10(str(root), train=split == "train", download=download)

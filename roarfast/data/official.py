@@ -11,6 +11,7 @@ import numpy as np
 
 from roarfast._torchvision import import_torchvision
 from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast.data.download import fetch
 
 _FASHION_CLASSES = (
     "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -41,7 +42,11 @@ def load_official(name: str, split: str, root: Path, download: bool = False) -> 
 def _idx_digits(name: str, split: str, root: Path, download: bool) -> Dataset:
     folder_name = "MNIST" if name == "mnist" else "FashionMNIST"
     if download:
-        getattr(import_torchvision("datasets"), folder_name)(str(root), train=split == "train", download=True)
+        published = getattr(import_torchvision("datasets"), folder_name)
+        raw = root / folder_name / "raw"
+        for file, md5 in published.resources:
+            if not (raw / file.removesuffix(".gz")).is_file():
+                fetch([mirror + file for mirror in published.mirrors], raw / file, md5)
     prefix = _IDX_PREFIX[split]
     files = [_find(name, root, folder_name, f"{prefix}-{kind}-ubyte", split) for kind in ("images-idx3", "labels-idx1")]
     images, labels = read_idx(files[0]), read_idx(files[1])
@@ -108,9 +113,8 @@ def ink_boxes(images: Array) -> Array:
 def _cifar100(split: str, root: Path, download: bool) -> Dataset:
     folder = root / "cifar-100-binary"
     if download and not (folder / f"{split}.bin").is_file():
-        tools = import_torchvision("datasets").utils
-        root.mkdir(parents=True, exist_ok=True)
-        tools.download_and_extract_archive(_CIFAR100_URL, str(root), md5="03b5dce01913d631647c71ecec9e9cb8")
+        archive = fetch([_CIFAR100_URL], root / _CIFAR100_URL.rpartition("/")[2], "03b5dce01913d631647c71ecec9e9cb8")
+        import_torchvision("datasets").utils.extract_archive(str(archive), str(root))
     path = folder / f"{split}.bin"
     if not path.is_file():
         raise FileNotFoundError(

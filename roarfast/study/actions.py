@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._files import write_atomic
+from roarfast._progress import duration
 from roarfast.report import build, summary
 from roarfast.report.power import forecast
 from roarfast.study import environment, own
@@ -15,7 +16,7 @@ from roarfast.study.grid import parse_shard
 from roarfast.study.images import load_data
 from roarfast.study.merge import merge
 from roarfast.study.presets import PRESETS
-from roarfast.study.progress import Eta, duration, make_progress
+from roarfast.study.progress import Eta, make_progress
 from roarfast.study.results import Record, StudyResults, load
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.store import Store

@@ -16,13 +16,13 @@ import torch
 import roarfast as rf
 from roarfast import info
 from roarfast._backend import available_cores
+from roarfast._progress import duration
 from roarfast._version import __version__
 from roarfast.explain import Plan as PassPlan
 from roarfast.explain.names import parse_all
 from roarfast.study.errors import StudyError
 from roarfast.study.images import load_data
 from roarfast.study.plan import Plan
-from roarfast.study.progress import duration
 from roarfast.study.protocols import find
 from roarfast.study.schema import StudyConfig
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, MapsTask, Task

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.plan import Plan
-from roarfast.study.progress import Eta, Silent
+from roarfast.study.progress import Eta, TaskProgress
 from roarfast.study.store import Store, disk_full_message
 from roarfast.study.tasks import Damage, Info, Task
 from roarfast.study.workers import Event, Pool
@@ -43,7 +43,7 @@ class Executor:
         self,
         plan: Plan,
         store: Store,
-        progress: Silent,
+        progress: TaskProgress,
         is_present: Callable[[Task], bool],
         on_unused: Callable[[Task], None] = lambda task: None,
     ) -> None:

@@ -21,7 +21,7 @@ from roarfast.study.images import data_warnings, forget_shared_data, load_data, 
 from roarfast.study.keys import Seeds
 from roarfast.study.plan import Plan, build_plan, bytes_needed
 from roarfast.study.preflight import chance_warning, try_all
-from roarfast.study.progress import Silent
+from roarfast.study.progress import TaskProgress
 from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.recovery import recover
@@ -144,7 +144,7 @@ class Study:
         device: str | None = None,
         only: str | None = None,
         shard: tuple[int, int] | None = None,
-        progress: Silent | None = None,
+        progress: TaskProgress | None = None,
         on_setup: Callable[[Setup], None] | None = None,
     ) -> RunOutcome:
         """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
@@ -161,7 +161,7 @@ class Study:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.
         """
         begun = time.perf_counter()
-        progress, files = progress or Silent(), RunFolder(self.folder)
+        progress, files = progress or TaskProgress(), RunFolder(self.folder)
         check_claim(self.folder, self.source)
         with files.lock():
             setup = self.setup(device, workers, only, shard)
@@ -225,7 +225,7 @@ class Study:
         found = ((record.trial, chance_warning(record.accuracy or 0.0, test)) for record in bases)
         return [f"trial {trial}: {text}" for trial, text in found if text]
 
-    def _execute(self, executor: Executor, devices: list[str], progress: Silent) -> None:
+    def _execute(self, executor: Executor, devices: list[str], progress: TaskProgress) -> None:
         dump, files = self.config.model_dump(mode="json"), RunFolder(self.folder)
         settings = [Settings(dump, str(self.folder), device, self.config.run.threads) for device in devices]
         pool: Pool = InlinePool(settings[0], progress.update)

@@ -15,6 +15,7 @@ from torch import nn
 
 from roarfast._files import write_atomic
 from roarfast._objects import load_object
+from roarfast._progress import Progress
 from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
@@ -32,7 +33,6 @@ from roarfast.train import (
     train,
 )
 from roarfast.train.loop import Removal
-from roarfast.train.progress import Silent
 from roarfast.train.runtime import resolve_precision
 
 AddSeconds = Callable[[dict[str, float]], None]
@@ -119,7 +119,7 @@ class Trainer:
             checkpoint=self.folder.checkpoint(name),
             checkpoint_pause=_CHECKPOINT_PAUSE,
             tag=name,
-            progress=_Lines(self.recipe.epochs, on_update),
+            progress=_Told(on_update),
         )
         add_seconds({_STAGES[stage]: value for stage, value in result.timing.items() if stage in _STAGES})
         scores = scores_of(result)
@@ -180,17 +180,15 @@ def scores_of(found: TrainResult | Evaluation) -> dict[str, float]:
     }
 
 
-class _Lines(Silent):
+class _Told(Progress):
     """The progress of a training as one line of text."""
 
-    def __init__(self, epochs: int, on_update: Update) -> None:
-        self._epochs, self._on_update = epochs, on_update
+    def __init__(self, on_update: Update) -> None:
+        super().__init__()
+        self._on_update = on_update
 
-    def step(self, epoch: int, done: int, loss: float, accuracy: float, images_per_second: float) -> None:
-        """See `roarfast.train.progress.Silent`."""
-        self._on_update(
-            f"epoch {epoch + 1}/{self._epochs}, loss {loss:.3f}, train accuracy {accuracy:.3f}, {images_per_second:.0f} img/s"
-        )
+    def _show(self) -> None:
+        self._on_update(f"{self.what}, {self.note}")
 
 
 def mask_images(data: Dataset, masks: np.ndarray[Any, Any]) -> Dataset:

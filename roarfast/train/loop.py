@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from roarfast._progress import Progress, progress_in_mode
 from roarfast._stopwatch import Stopwatch
 from roarfast.data.dataset import Dataset
 from roarfast.data.device import DeviceDataset, Transform
@@ -24,7 +25,6 @@ from roarfast.train.distributed import World, average_statistics, join_world, wr
 from roarfast.train.evaluate import autocast_to, evaluate
 from roarfast.train.models import ModelFactory, build_model
 from roarfast.train.optimizers import make_optimizer
-from roarfast.train.progress import Silent, make_progress
 from roarfast.train.recipe import Recipe
 from roarfast.train.runtime import StopRequest, deterministic, resolve_precision
 
@@ -97,7 +97,7 @@ def train(
     checkpoint_pause: float = 0.0,
     tag: str = "",
     evaluate_every: int = 0,
-    progress: str | Silent = "auto",
+    progress: str | Progress = "auto",
     label: str = "",
 ) -> TrainResult:
     """Train a model and score it on the test set after the last epoch.
@@ -121,7 +121,7 @@ def train(
             may take longer than a short epoch is worth.
         tag: anything else that defines the training, such as the key of a study's cell.
         evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
-        progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or an object that is told (see `roarfast.train.progress`).
+        progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or a `roarfast._progress.Progress` that is told.
         label: what the progress display calls this training.
 
     Returns:
@@ -214,7 +214,7 @@ class _Training:
         self._new_epoch_sums()
 
     def run(
-        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str | Silent, label: str,
+        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str | Progress, label: str,
         stop: StopRequest,
     ) -> TrainResult:  # fmt: skip
         """Train to the end, from the checkpoint if there is one."""
@@ -224,8 +224,9 @@ class _Training:
         self.checkpoint_seconds, self.last_saved = checkpoint_seconds, time.monotonic()
         started = time.perf_counter()
         mode = progress if self.world.is_main else "none"
+        self.label = f"{label}  " if label else ""
         total = self.recipe.epochs * self.steps_per_epoch
-        with make_progress(mode, self.recipe.epochs, total, label, self._step()) as display:
+        with progress_in_mode(mode, label or "training", total, self._step()) as display:
             while self.epoch < self.recipe.epochs:
                 self._run_epoch(display, evaluate_every)
         self.watch.start()
@@ -242,7 +243,10 @@ class _Training:
             self.recipe.as_dict(), self.seed, self.model.eval(),
         )  # fmt: skip
 
-    def _run_epoch(self, display: Silent, evaluate_every: int) -> None:
+    def _label(self) -> str:
+        return f"{self.label}epoch {self.epoch + 1}/{self.recipe.epochs}"
+
+    def _run_epoch(self, display: Progress, evaluate_every: int) -> None:
         self.model.train()
         began = time.perf_counter()
         already = self.seen
@@ -257,7 +261,8 @@ class _Training:
                 self._check_finite()
                 loss, correct = self.loss_sum.item(), self.correct.item()
                 speed = (self.seen - already) * self.world.size / (time.perf_counter() - began)
-                display.step(self.epoch, self._step(), loss / self.seen, correct / self.seen, speed)
+                facts = f"loss {loss / self.seen:.3f}  acc {100 * correct / self.seen:.1f} %  {speed:.0f} img/s"
+                display.update(self._step(), what=self._label(), note=facts)
             self._between_steps()
             self.watch.start()
         self._check_finite()
@@ -297,7 +302,7 @@ class _Training:
             kept = f"; its state is in {self.checkpoint}: run it again to continue" if self.checkpoint else ""
             raise KeyboardInterrupt(f"training stopped after step {self._step()}{kept}")
 
-    def _finish_epoch(self, display: Silent, evaluate_every: int, images: int, began: float) -> None:
+    def _finish_epoch(self, display: Progress, evaluate_every: int, images: int, began: float) -> None:
         average_statistics(self.model, self.world)
         losses = self.world.sum(torch.stack(self.epoch_losses)) / self.world.size
         self.step_losses += losses.tolist()
@@ -318,7 +323,12 @@ class _Training:
             record["test_accuracy"] = test.accuracy
             self.watch.lap("evaluation")
         self.history.append(record)
-        display.epoch(self.epoch, record)
+        tested = f"  test {100 * record['test_accuracy']:.2f} %" if record["test_accuracy"] is not None else ""
+        gone = time.monotonic() - display.started
+        display.item(
+            f"{self._label()}  loss {record['loss']:.4f}  train {100 * record['accuracy']:.2f} %{tested}  "
+            f"{record['images_per_second']:.0f} img/s  {gone:.0f} s, {display.seconds_left() or 0:.0f} s left"
+        )
         self.epoch, self.step_in_epoch = self.epoch + 1, 0
         self._new_epoch_sums()
         if self.checkpoint is not None and time.monotonic() - self.last_saved >= self.checkpoint_pause:

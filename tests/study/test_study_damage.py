@@ -16,7 +16,7 @@ pytest.importorskip("pydantic")
 from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.study import Study, training
 from roarfast.study.errors import StudyError
-from roarfast.study.progress import Silent
+from roarfast.study.progress import TaskProgress
 from roarfast.study.results import load
 from roarfast.study.training import Trainer
 
@@ -28,7 +28,7 @@ TEXT = (
 )
 
 
-class Notes(Silent):
+class Notes(TaskProgress):
     def __init__(self) -> None:
         super().__init__()
         self.notes: list[str] = []

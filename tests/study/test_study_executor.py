@@ -16,7 +16,7 @@ from roarfast.study.errors import OutOfSpace
 from roarfast.study.executor import ATTEMPTS, Executor
 from roarfast.study.grid import grid_cells
 from roarfast.study.plan import build_plan
-from roarfast.study.progress import Silent
+from roarfast.study.progress import TaskProgress
 from roarfast.study.store import Store
 from roarfast.study.tasks import CodesTask, Outcome, Task
 from roarfast.study.workers import Event
@@ -65,7 +65,7 @@ def run(folder: Path, pool: FakePool) -> tuple[Executor, Store]:
     store = Store.create(folder)
     store.register([(key, cell) for key, cell in plan.cells.items()], "shapes")
     store.reopen()
-    executor = Executor(plan, store, Silent(), is_present=lambda task: True)
+    executor = Executor(plan, store, TaskProgress(), is_present=lambda task: True)
     executor.run(pool, "test")
     return executor, store
 

@@ -14,9 +14,10 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+from roarfast._progress import duration
 from roarfast.study.actions import describe_status
 from roarfast.study.errors import FolderInUse, OutOfSpace, StudyError
-from roarfast.study.progress import Eta, duration
+from roarfast.study.progress import Eta
 from roarfast.study.records import Cell
 from roarfast.study.results import load
 from roarfast.study.runfolder import RunFolder

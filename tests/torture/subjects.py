@@ -67,9 +67,9 @@ class StudySubject:
 
         def run(say: Callable[[str], None]) -> None:
             from roarfast.study import Study, training
-            from roarfast.study.progress import Silent
+            from roarfast.study.progress import TaskProgress
 
-            class Notes(Silent):
+            class Notes(TaskProgress):
                 def note(self, text: str) -> None:
                     say(text)
 

@@ -53,11 +53,11 @@ def test_a_killed_training_ends_with_the_same_weights(name, tmp_path):
     class Stop(Exception):
         pass
 
-    from roarfast.train.progress import Silent
+    from roarfast._progress import Progress
 
-    class Killer(Silent):
-        def step(self, epoch, step, *rest):
-            if step == 6:
+    class Killer(Progress):
+        def _show(self):
+            if self.done == 6:
                 raise Stop
 
     file = tmp_path / "state.pt"
