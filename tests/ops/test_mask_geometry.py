@@ -29,6 +29,9 @@ def test_any_mask(mask) -> None:
 
 def test_whole_and_empty_images(backend) -> None:
     assert backend(rf.mask_geometry, np.ones((2, 300, 4), bool)).tolist() == [[1200, 0, 0, 0, 604]] * 2
+    assert backend(rf.mask_geometry, np.ones((1, 130, 640), bool)).tolist() == [[83200, 0, 0, 0, 1536]]
+    board = (np.arange(130)[:, None] + np.arange(640)) % 2 == 0  # every word counts as much as it can
+    assert backend(rf.mask_geometry, board[None]).tolist() == [[41600, 41600, 0, 130 * 639 + 129 * 640, 768]]
     assert backend(rf.mask_geometry, np.zeros((1, 5, 5), bool)).tolist() == [[0] * 5]
     assert backend(rf.mask_geometry, np.zeros((0, 5, 5), bool)).shape == (0, 5)
     assert backend(rf.mask_geometry, np.zeros((2, 0, 5), bool)).tolist() == [[0] * 5] * 2

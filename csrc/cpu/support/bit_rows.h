@@ -24,6 +24,23 @@ inline int64_t count_bits(uint64_t v) {
 #endif
 }
 
+// How many bits of each byte of a vector are 1.
+__attribute__((always_inline)) inline vector_t<uint64_t> byte_counts(vector_t<uint64_t> v) {
+#if defined(__AVX2__)
+  const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
+                                          0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+  const __m256i bits = reinterpret_cast<__m256i>(v), nibble = _mm256_set1_epi8(15);
+  const __m256i low = _mm256_shuffle_epi8(counts, _mm256_and_si256(bits, nibble));
+  const __m256i high =
+      _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16(bits, 4), nibble));
+  return reinterpret_cast<vector_t<uint64_t>>(_mm256_add_epi8(low, high));
+#else
+  v -= v >> 1 & 0x5555555555555555u;
+  v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
+  return (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+#endif
+}
+
 // Bit i: whether bytes[i] is not 0, for 64 bytes.
 inline uint64_t nonzero_bits(const uint8_t* bytes) {
   uint64_t bits = 0;

@@ -247,7 +247,7 @@ def soundness(
         notes.append("accuracy does not change with the rate: every step is false")
     curve = Line(found.accuracy, found.per_image, "accuracy", "soundness", responses, found.value)
     return Outcome(
-        statistic=_at_level(responses, mass, how, aim, smooth),
+        statistic=at_level(responses, mass, how, aim, smooth),
         per_image=None,
         curves={"soundness": curve},
         details=details,
@@ -265,7 +265,7 @@ def soundness_rates(step: float, convention: str = "exact") -> tuple[float, ...]
     return rates
 
 
-def _at_level(responses: Responses, mass: Floats, how: Convention, level: float, smooth: int) -> Any:
+def at_level(responses: Responses, mass: Floats, how: Convention, level: float, smooth: int) -> Any:
     """Soundness at a level as a function of weights `[B, N]` of the images; flags are found anew for every resample."""
     correct = responses.values("accuracy")[::-1]  # [K, N]
     added = mass[:, :0:-1].T

@@ -1,0 +1,353 @@
+"""Which claims of the soundness paper (002) and of 004 hold in a finished run of the preset `soco-cifar10`.
+
+python tools/score_claims.py RUN --out docs/results/scores-cifar10
+
+Writes scores.csv (every score of every map), claims.csv (every comparison), agreement.csv and the page. Intervals are 95 %,
+BCa, over test images that are resampled together for everything that is compared; scores are means over the trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+import roarfast as rf
+from roarfast.metrics import Responses, bootstrap
+from roarfast.metrics.agreement import agreement
+from roarfast.metrics.resampling import Resampled, Statistic, weighted_mean
+from roarfast.metrics.scores.soundness import CONVENTIONS, at_level
+from roarfast.study import Study, load
+from roarfast.study.cells import CellWork
+from roarfast.study.curves import attribution
+from roarfast.study.runfolder import RunFolder
+from roarfast.study.tasks import CellsTask
+from roarfast.study.work import Clock, Work
+
+LEVELS = (0.3, 0.4, 0.5)  # accuracies at which soundness is taken
+RATE = 0.2  # 004 masks 18 % of the pixels
+NAMES = {
+    "ig": "IG",
+    "sg(ig)": "IG-SG",
+    "sg-sq(ig)": "IG-SQ",
+    "vg(ig)": "IG-Var",
+    "gc": "Grad-CAM",
+    "grad": "Grad",
+    "rand": "random",
+}
+ENSEMBLES = ("sg(ig)", "sg-sq(ig)", "vg(ig)")
+BETTER = {
+    "soundness": "higher", "soundness, as printed": "higher", "completeness": "higher", "completeness, excess": "higher",
+    "ROAD most relevant first": "lower", "ROAD least relevant first": "higher", "deletion": "lower", "insertion": "higher",
+    "flipping": "lower",
+}  # fmt: skip
+Key = tuple[str, str, str]  # score, estimator, post-processing
+
+
+class Run:
+    """The curves of a run folder, and the statistics of their images."""
+
+    def __init__(self, folder: Path, data_root: Path | None) -> None:
+        study = Study.from_toml(RunFolder(folder).config, folder, data_root=data_root)
+        self.files, self.results = RunFolder(folder), load(folder)
+        self.tasks = {t.key: t for t in study.setup("cpu", 1).plan.tasks.values() if isinstance(t, CellsTask)}
+        self.work = Work(study.config, self.files, "cpu", 1)
+        self.trials = sorted({c.trial for c in self.results.curves})
+
+    def answers(self, protocol: str, estimator: str, k: str, order: str = "morf", suffix: str = "") -> list[Responses]:
+        """By trial."""
+        curves = [
+            c
+            for c in self.results.curves
+            if (c.protocol, c.estimator, c.postprocess, c.order) == (protocol, estimator, k, order)
+        ]
+        return [Responses.load(self.files.responses(c.key + suffix)) for c in sorted(curves, key=lambda c: c.trial)]
+
+    def soundness(self, estimator: str, k: str, convention: str) -> list[Statistic]:
+        """Soundness by trial, mean over the levels."""
+        found = []
+        for trial in self.trials:
+            (curve,) = (
+                c
+                for c in self.results.curves
+                if (c.protocol, c.estimator, c.postprocess, c.trial) == ("soundness", estimator, k, trial)
+            )
+            answers, task = Responses.load(self.files.responses(curve.key)), self.tasks[curve.key]
+            cell = CellWork(self.work, task, Clock(), lambda text: None)
+            a = attribution(cell)
+            selection = replace(self.work.selection(task.codes, "test", "lerf"), drops=tuple(answers.rates.tolist()))
+            maps = None if task.codes.base is None else self.work.stored_maps(estimator, task.codes.base, "test")
+            codes, _ = selection.codes(maps, np.arange(len(a), dtype=np.int64), a.shape[1:])
+            mass = np.asarray(rf.code_sums(a, codes, len(answers.rates) + 1), np.float64)
+            levels = [at_level(answers, mass, CONVENTIONS[convention], level, 1) for level in LEVELS]
+            if convention == "exact":  # what the study stored
+                stored = [np.nan if (v := curve.details[f"at {level:g}"]) is None else v for level in LEVELS]
+                np.testing.assert_allclose([f(np.ones((1, len(a))))[0] for f in levels], stored, atol=1e-9)
+            found.append(lambda w, levels=levels: np.mean([f(w) for f in levels], 0))
+        return found
+
+
+def scores_of(run: Run, estimator: str, k: str) -> Iterator[tuple[str, list[Statistic]]]:
+    """(score, its statistic by trial)."""
+    yield "soundness", run.soundness(estimator, k, "exact")
+    yield "soundness, as printed", run.soundness(estimator, k, "paper")
+    complete, matched = (run.answers("completeness", estimator, k, suffix=s) for s in ("", "-matched"))
+    lost = [a.whole.of("accuracy") - a.values("accuracy").mean(0) for a in complete]
+    random = [a.whole.of("accuracy") - a.values("accuracy").mean(0) for a in matched]
+    yield "completeness", [weighted_mean(x) for x in lost]
+    yield "completeness, excess", [weighted_mean(x - y) for x, y in zip(lost, random)]
+    for order, name in (("morf", "ROAD most relevant first"), ("lerf", "ROAD least relevant first")):
+        yield name, [weighted_mean(a.areas("accuracy", rule="mean")) for a in run.answers("road", estimator, k, order)]
+    for protocol, name, of in (
+        ("deletion", "deletion", "probability"), ("insertion", "insertion", "probability"), ("flip", "flipping", "logit"),
+    ):  # fmt: skip
+        yield name, [weighted_mean(a.areas(of)) for a in run.answers(protocol, estimator, k)]
+    for protocol, name in (("flip", "zeros"), ("deletion", "mean colour"), ("road", "imputed")):
+        for of in ("accuracy", "log-ratio"):
+            answers = run.answers(protocol, estimator, k)
+            at = [a.values(of)[int(np.argmin(abs(a.rates - RATE)))] for a in answers]
+            yield f"{of} at {RATE:g}, {name}", [weighted_mean(x) for x in at]
+
+
+def mean_of(statistics: list[Statistic]) -> Statistic:
+    """The mean over trials."""
+    return lambda weights: np.asarray(np.mean([f(weights) for f in statistics], 0))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One minus another, and what a claim says of the difference: `">"`, `"<"`, `"not >"`, `"not <"` 0."""
+
+    what: str
+    difference: Resampled
+    says: str
+
+    @property
+    def verdict(self) -> str:
+        """`"holds"`, `"fails"` or `"open"`: the interval holds 0."""
+        low, high = self.difference.interval()
+        if np.isnan(low):
+            return "open"
+        if self.says.startswith("not"):
+            return "fails" if (low > 0 if self.says.endswith(">") else high < 0) else "holds"
+        right, wrong = (low > 0, high < 0) if self.says == ">" else (high < 0, low > 0)
+        return "holds" if right else "fails" if wrong else "open"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper and the comparisons that test it."""
+
+    paper: str
+    text: str
+    comparisons: list[Comparison]
+
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        found = [c.verdict for c in self.comparisons]
+        if all(v == "holds" for v in found):
+            return "holds"
+        if all(v == "fails" for v in found):
+            return "does not hold"
+        if "holds" not in found and "fails" not in found:
+            return "cannot be told here"
+        counts = [
+            f"{found.count(v)} {name}"
+            for v, name in (("holds", "hold"), ("fails", "fail"), ("open", "open"))
+            if v in found
+        ]
+        return f"partly: {', '.join(counts)} of {len(found)}"
+
+
+def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
+    """The claims, for plain maps unless they say otherwise."""
+
+    def against(score: str, ones: tuple[str, ...], other: str, says: str, k: str = "plain") -> list[Comparison]:
+        rand = "plain" if other == "rand" else k
+        return [
+            Comparison(f"{NAMES[e]} − {NAMES[other]}, {score}", get(score, e, "plain" if e == "rand" else k) - get(score, other, rand), says)
+            for e in ones
+        ]  # fmt: skip
+
+    ig = ("ig", *ENSEMBLES)
+    found = [
+        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG", against("soundness", ENSEMBLES, "ig", ">")),
+        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG by the algorithm as printed", against("soundness, as printed", ENSEMBLES, "ig", ">")),
+        Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
+        Claim("002, Fig. 8b", "IG-SQ and IG-Var are not more complete than IG", against("completeness", ENSEMBLES[1:], "ig", "not >")),
+        Claim(
+            "002, Fig. 8c, d", "ensembles are no clear gain in ROAD (most relevant first) and deletion",
+            against("ROAD most relevant first", ENSEMBLES, "ig", "not <") + against("deletion", ENSEMBLES, "ig", "not <"),
+        ),
+        Claim(
+            "002, Fig. 15", "ensembles are no clear gain in ROAD with the least relevant first",
+            against("ROAD least relevant first", ENSEMBLES, "ig", "not >"),
+        ),
+        Claim("002, Fig. 9", "Grad-CAM is sounder than IG and its ensembles", [
+            Comparison(f"Grad-CAM − {NAMES[e]}, soundness", get("soundness", "gc", "plain") - get("soundness", e, "plain"), ">") for e in ig
+        ]),
+        Claim(
+            "002, Theorem 4.12", "maps are more complete than random pixels of the same number in each image",
+            [Comparison(f"{NAMES[e]}, excess", get("completeness, excess", e, "plain"), ">") for e in (*ig, "gc", "grad")],
+        ),
+        *(
+            Claim(paper, text, [
+                c for of in ("accuracy", "log-ratio") for c in against(f"{of} at {RATE:g}, {fill}", (one,), "gc", says)
+            ])
+            for paper, text, one, fill, says in (
+                ("004, Fig. 1", "black random pixels do more damage than Grad-CAM's", "rand", "zeros", "<"),
+                ("004, Fig. 4", "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's", "grad", "zeros", "<"),
+                ("ours", "random pixels in the mean colour do more damage than Grad-CAM's", "rand", "mean colour", "<"),
+                ("ours", "imputed random pixels do less damage than Grad-CAM's", "rand", "imputed", ">"),
+            )
+        ),
+    ]  # fmt: skip
+    for score, sign in (
+        ("ROAD most relevant first", "<"),
+        ("deletion", ">"),
+        ("soundness", ">"),
+        ("completeness", ">"),
+    ):
+        way = {"<": "lowers", ">": "raises"}[sign]
+        found.append(
+            Claim(
+                "000" if score.startswith("ROAD") else "ours", f"a Gaussian of σ = 1 {way} {score}" + (" (worse: constant fills punish smooth masks)" if score == "deletion" else ""),
+                [
+                    Comparison(f"{NAMES[e]}: gaussian(1) − plain, {score}", get(score, e, "gaussian(1)") - get(score, e, "plain"), sign)
+                    for e in (*ig, "gc", "grad")
+                ],
+            )
+        )  # fmt: skip
+    return found
+
+
+def number(x: float) -> str:
+    return "–" if np.isnan(x) else f"{x:.3f}"
+
+
+def shown(found: Resampled) -> str:
+    low, high = found.interval()
+    return f"{number(float(found.value))} [{number(low)}, {number(high)}]"
+
+
+def page(
+    run: Run, table: dict[Key, Resampled], trials: dict[Key, list[float]], made: list[Claim], command: str, facts: str
+) -> str:
+    """The page, its verdicts first."""
+    groups: dict[str, list[str]] = {}
+    for claim in made:
+        head = claim.verdict.partition(":")[0]
+        groups.setdefault(head, []).append(
+            f"{claim.text} ({claim.paper}{claim.verdict.partition(':')[1]}{claim.verdict.partition(':')[2]})"
+        )
+    titles = {
+        "holds": "Hold here",
+        "does not hold": "Do not hold here",
+        "partly": "Hold in part",
+        "cannot be told here": "Cannot be told here",
+    }
+    lines = ["# Soundness, completeness and flipping on a subset of CIFAR-10", ""]
+    for head, title in titles.items():
+        if head in groups:
+            lines += [f"**{title}:** " + "; ".join(groups[head]) + ".", ""]
+    lines += [facts, "", f"Made by `{command}` from a run of [study.toml](study.toml).", "", "## Claims", ""]
+    lines += ["| claim | paper | comparison | difference [95 % interval] | claimed | |", "|---|---|---|---|---|---|"]
+    for claim in made:
+        for j, c in enumerate(claim.comparisons):
+            first = (f"{claim.text}: **{claim.verdict}**", claim.paper) if j == 0 else ("", "")
+            lines.append(f"| {first[0]} | {first[1]} | {c.what} | {shown(c.difference)} | {c.says} 0 | {c.verdict} |")
+    lines += [
+        "",
+        "## Scores",
+        "",
+        "Mean over the trials; 95 % interval over images. ↑ higher is better, ↓ lower is.",
+        "",
+    ]
+    for k in ("plain", "gaussian(1)"):
+        names = [e for e in NAMES if ("soundness", e, k) in table]
+        lines += [
+            f"### {k}",
+            "",
+            "| score | " + " | ".join(NAMES[e] for e in names) + " |",
+            "|---" * (len(names) + 1) + "|",
+        ]
+        for score, way in BETTER.items():
+            lines.append(
+                f"| {score} {'↑' if way == 'higher' else '↓'} | "
+                + " | ".join(shown(table[score, e, k]) for e in names)
+                + " |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--data-root", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/scores-cifar10"))
+    parser.add_argument("--facts", default="", help="a sentence on what was run and how long it took")
+    parser.add_argument("--resamples", type=int, default=1000)
+    arguments = parser.parse_args()
+    run = Run(arguments.run, arguments.data_root)
+    table: dict[Key, Resampled] = {}
+    trials: dict[Key, list[float]] = {}
+    n = len(run.work.test)
+    have = {(c.estimator, c.postprocess) for c in run.results.curves if c.protocol == "soundness"}
+    for e, k in product(NAMES, ("plain", "gaussian(1)")):
+        if (e, k) in have:
+            for score, statistics in scores_of(run, e, k):
+                table[score, e, k] = bootstrap(mean_of(statistics), n, arguments.resamples)
+                trials[score, e, k] = [float(f(np.ones((1, n)))[0]) for f in statistics]
+    made = claims(lambda *key: table[key])
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write(arguments.out / "scores.csv", ["score", "estimator", "postprocess", "value", "low", "high", *(f"trial {t}" for t in run.trials)], [
+        [*key, float(r.value), *r.interval(), *trials[key]] for key, r in table.items()
+    ])  # fmt: skip
+    write(arguments.out / "claims.csv", ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"], [
+        [c.paper, c.text, c.verdict, d.what, float(d.difference.value), *d.difference.interval(), f"{d.says} 0", d.verdict]
+        for c in made for d in c.comparisons
+    ])  # fmt: skip
+    sign = {"higher": 1, "lower": -1}
+    same = agreement({
+        score: {f"{e} {k}": [sign[way] * v for v in trials[score, e, k]] for s, e, k in table if s == score}
+        for score, way in BETTER.items()
+    })  # fmt: skip
+    write(arguments.out / "agreement.csv", ["score", "other", "tau", "low", "high", "p", "maps"], [
+        [a, b, same.tau[i, j], same.low[i, j], same.high[i, j], same.p[i, j], int(same.maps[i, j])]
+        for i, a in enumerate(same.names) for j, b in enumerate(same.names) if i < j
+    ] + [[a, "itself, between trials", same.between_trials[i], "", "", "", int(same.maps[i, i])] for i, a in enumerate(same.names)])  # fmt: skip
+    text = page(run, table, trials, made, "python tools/score_claims.py RUN", arguments.facts)
+    rows = [
+        "## Agreement between scores",
+        "",
+        "Kendall's τ between the rankings of all maps (plain and smoothed); on the diagonal, between the two trials of a score.",
+        "",
+    ]
+    rows += ["| | " + " | ".join(same.names) + " |", "|---" * (len(same.names) + 1) + "|"]
+    for i, a in enumerate(same.names):
+        cells = [
+            f"*{same.between_trials[i]:.2f}*" if i == j else f"{same.tau[i, j]:.2f}{'' if same.flagged[i, j] else ' ·'}"
+            for j in range(len(same.names))
+        ]
+        rows.append(f"| {a} | " + " | ".join(cells) + " |")
+    rows += ["", "· : no more than chance would give (p ≥ 0.05, each pair by itself)."]
+    (arguments.out / "README.md").write_text(text + "\n" + "\n".join(rows) + "\n")
+    print(text)
+
+
+def write(path: Path, head: list[str], rows: list[list[object]]) -> None:
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(head)
+        out.writerows([[f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in rows])
+
+
+if __name__ == "__main__":
+    main()
