@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+_CHUNK_BYTES = 1 << 24
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -78,6 +80,15 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def file_checksum(path: Path) -> str:
+    """Hash of a file's bytes."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(_CHUNK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def create_memmap(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:

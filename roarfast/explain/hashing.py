@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from roarfast._files import file_checksum
+
 if TYPE_CHECKING:
     from torch import nn
-
-_CHUNK_BYTES = 1 << 24
 
 
 def checksum(*arrays: np.ndarray[Any, Any]) -> str:
@@ -19,15 +18,6 @@ def checksum(*arrays: np.ndarray[Any, Any]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for a in arrays:
         digest.update(np.ascontiguousarray(a).data.cast("B") if a.size else b"")
-    return digest.hexdigest()
-
-
-def file_checksum(path: Path) -> str:
-    """Hash of a file's bytes."""
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(_CHUNK_BYTES):
-            digest.update(block)
     return digest.hexdigest()
 
 
@@ -71,3 +61,6 @@ def data_hash(*arrays: Any) -> str:
             if part.size:
                 digest.update(np.ascontiguousarray(part).data.cast("B"))
     return digest.hexdigest()
+
+
+__all__ = ["checksum", "data_hash", "file_checksum", "model_hash"]

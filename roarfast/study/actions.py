@@ -72,6 +72,7 @@ def run(
     if part:
         study = study.shard(*part)
     if dry_run:
+        options.pop("ray")
         _dry_run(study, study.setup(shard=part, **options))
         return True
     failed = _run(study, shard=part, **options)
@@ -111,10 +112,10 @@ def merge_shards(folder: Path, shards: list[Path] | None) -> bool:
 
 def _run(study: Study, **options: Any) -> list[str]:
     """Runs a study with a progress display; prints what failed and returns it."""
-    progress = make_progress()
+    progress, ray = make_progress(), options.get("ray") or study.config.run.ray
 
     def tell(setup: Setup) -> None:
-        if len(setup.devices) == 1:
+        if len(setup.devices) == 1 and not ray:
             progress.note(f"one worker on {setup.devices[0]}, in this process")
 
     outcome = study.run(progress=progress, on_setup=tell, **options)

@@ -63,6 +63,12 @@ def run_command(
     ] = None,
     shard: Annotated[str | None, typer.Option(help="i/n: the i-th of n parts, in a folder of its own.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|ADDRESS", help="Run on a Ray cluster; auto: the one that is running, or one of this machine."
+        ),
+    ] = None,
     data_root: Annotated[Path | None, typer.Option(help="Where the data is, instead of data.root.")] = None,
     report: Annotated[
         bool, typer.Option(help="End with the report; --no-report leaves it to `roarfast report`.")
@@ -73,7 +79,7 @@ def run_command(
 ) -> None:
     """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
     with _clear_errors():
-        where = {"workers": workers, "device": device, "only": only}
+        where = {"workers": workers, "device": device, "only": only, "ray": ray}
         _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, **where))
 
 

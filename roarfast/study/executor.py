@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.plan import Plan
 from roarfast.study.progress import Eta, TaskProgress
+from roarfast.study.schedule import Schedule
 from roarfast.study.store import Store, disk_full_message
 from roarfast.study.tasks import Damage, Info, Task
 from roarfast.study.workers import Event, Pool
@@ -51,11 +52,16 @@ class Executor:
         self._known: dict[str, Info] = {key: row["info"] for key, row in store.work().items()}
         self._done = {key for key, status in store.statuses().items() if status == "done"}
         present = {k for k, t in plan.tasks.items() if t.is_finished(self._done, self._known) and is_present(t)}
-        self.left = plan.needed(self._done, present)
+        self._schedule = Schedule(plan.needed(self._done, present), plan.tasks)
         self.outcome = RunOutcome(skipped=sum(key in self._done for t in plan.tasks.values() for key in t.finishes))
-        self._running: set[str] = set()
         self._attempts: dict[str, int] = {}
         self._busy = 0.0
+        self._forget: Callable[[Task], None] = lambda task: None
+
+    @property
+    def left(self) -> dict[str, Task]:
+        """Key → task that is not done."""
+        return self._schedule.left
 
     def run(self, pool: Pool, title: str) -> RunOutcome:
         """Works until nothing is left that can be done."""
@@ -63,7 +69,7 @@ class Executor:
         for task in self.left.values():
             counts[task.cost_class] = counts.get(task.cost_class, 0) + 1
         self._progress.start(title, len(self.left), pool.size, Eta(counts))
-        begun = time.perf_counter()
+        begun, self._forget = time.perf_counter(), pool.forget
         try:
             while self.left:
                 self._submit(pool)
@@ -76,12 +82,7 @@ class Executor:
         return self.outcome
 
     def _submit(self, pool: Pool) -> None:
-        ready = sorted(
-            (t for t in self.left.values() if t.key not in self._running and not any(n in self.left for n in t.needs)),
-            key=lambda task: task.rank,
-        )
-        for worker, task in zip(pool.idle(), ready):
-            self._running.add(task.key)
+        for worker, task in self._schedule.assign(pool.idle(), pool.missing):
             self._store.mark(self._open_cells(task), "running")
             self._progress.begin(worker, task.label)
             pool.submit(worker, task)
@@ -93,9 +94,13 @@ class Executor:
             self._progress.update(event.worker, event.text)
         elif event.kind == "fatal":
             raise OutOfSpace(disk_full_message(self._store.path.parent))
+        elif event.kind == "lost":
+            self._schedule.retry(task)
+            self._store.mark(self._open_cells(task), "pending")
+            self._progress.note(f"{task.label}: {event.text}; it runs again elsewhere")
         elif event.kind == "died" and self._attempts.get(task.key, 0) + 1 < ATTEMPTS:
             self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
-            self._running.discard(task.key)
+            self._schedule.retry(task)
             self._progress.note(f"{task.label}: {event.text}; trying again")
         elif (damage := event.outcome.damage) and self._attempts.get(task.key, 0) + 1 < ATTEMPTS:
             self._make_again(task, damage, event.text)
@@ -107,11 +112,9 @@ class Executor:
     def _make_again(self, task: Task, damage: Damage, text: str) -> None:
         """A task found a file that an earlier one left missing or damaged: that one runs again, then this one."""
         self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
-        self._running.discard(task.key)
         self._store.mark(self._open_cells(task), "pending")
         makers = [t for t in self._sources(task) if t.made(damage)]
-        for maker in makers:
-            self.left.setdefault(maker.key, maker)
+        self._schedule.retry(task, makers)
         self._progress.note(f"{text}; making it again ({', '.join(maker.label for maker in makers)})")
 
     def _sources(self, task: Task) -> list[Task]:
@@ -153,7 +156,7 @@ class Executor:
 
     def _fail(self, task: Task, event: Event) -> None:
         last = event.text.strip().splitlines()[-1] if event.text.strip() else "unknown error"
-        victims = [task, *self._dependants(task)]
+        victims = [task, *self._schedule.dependants(task)]
         own = self._open_cells(task)
         wall = event.outcome.wall
         self._store.fail(own, event.text, {"other": wall / max(1, len(own))})
@@ -167,18 +170,7 @@ class Executor:
         for victim in victims[1:]:
             self._progress.drop(victim.cost_class)
 
-    def _dependants(self, task: Task) -> list[Task]:
-        found: dict[str, Task] = {}
-        front = {task.key}
-        while front:
-            front = {t.key for t in self.left.values() if t.key not in found and front & set(t.needs)}
-            found |= {key: self.left[key] for key in front}
-        return list(found.values())
-
     def _leave(self, task: Task) -> None:
-        self.left.pop(task.key, None)
-        self._running.discard(task.key)
-        for key in task.needs:
-            needed = self._plan.tasks.get(key)
-            if needed is not None and needed.passing and not any(key in t.needs for t in self.left.values()):
-                self._on_unused(needed)
+        for unused in self._schedule.finish(task):
+            self._on_unused(unused)
+            self._forget(unused)

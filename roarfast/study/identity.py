@@ -18,7 +18,8 @@ from roarfast.study.migrations import hashed_removal
 from roarfast.study.protocols import find
 from roarfast.study.records import Cell
 from roarfast.study.schema import BASELINES, StudyConfig, code_of
-from roarfast.study.usercode import source_of
+from roarfast.study.stored_maps import is_stored
+from roarfast.study.usercode import source_files, source_of
 from roarfast.train import build_model
 
 
@@ -149,11 +150,22 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
 
 def user_code(config: StudyConfig) -> dict[str, str]:
     """Every file of the user's that results depend on: module → hash. A run keeps it, to say what changed."""
-    references = [config.model.name, *(name for block in config.grid for name in block.protocols)]
-    references += [entry.object for entry in (*config.estimators, *config.postprocessings)]
-    references += [name for name in (config.removal.fill, config.train.function) if isinstance(name, str)]
     found: dict[str, str] = {}
-    for reference in references:
-        if is_reference(reference):
-            found |= source_of(reference)
+    for reference in _references(config):
+        found |= source_of(reference)
     return found
+
+
+def module_files(config: StudyConfig) -> dict[str, str]:
+    """The same files, for machines that do not have them: relative path → text."""
+    found: dict[str, str] = {}
+    for reference in [*_references(config), *([config.data.name] if is_reference(config.data.name) else [])]:
+        found |= source_files(reference)
+    return found
+
+
+def _references(config: StudyConfig) -> list[str]:
+    names = [config.model.name, *(name for block in config.grid for name in block.protocols)]
+    names += [entry.object for entry in (*config.estimators, *config.postprocessings)]
+    names += [name for name in (config.removal.fill, config.train.function) if isinstance(name, str)]
+    return [name for name in names if is_reference(name) and not is_stored(name)]

@@ -172,7 +172,7 @@ class RunFolder:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             os.close(descriptor)
-            self._wait_for_orphans(patience)
+            self.wait_for_workers(patience)
             yield
 
     def is_running(self) -> bool:
@@ -196,7 +196,12 @@ class RunFolder:
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # shared by all workers, which filelock has no kernel lock for
         return descriptor
 
-    def _wait_for_orphans(self, patience: float) -> None:
+    def wait_for_workers(self, patience: float = _PATIENCE) -> None:
+        """Waits until the workers of an earlier run are gone.
+
+        Raises:
+            FolderInUse: If they stay.
+        """
         descriptor = _open(self.path / _WORKERS_LOCK)
         try:
             deadline = time.monotonic() + patience

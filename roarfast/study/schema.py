@@ -302,7 +302,12 @@ class GridConfig(_Section):
 
 
 class RunConfig(_Section):
-    """How the work is done; of these only `threads` and the kind of device can change results (in the last bits)."""
+    """How the work is done; of these only `threads` and the kind of device can change results (in the last bits).
+
+    `ray` is the address of a cluster, or `"auto"`. There, `memory` is what a worker takes, in GB; `artefacts` says whether models,
+    maps and codes lie in a folder that all nodes see (`"shared"`), travel between them (`"transfer"`), or whichever each node can
+    (`"auto"`); `scratch` is where nodes keep their copies.
+    """
 
     device: str = "auto"
     workers: int | Literal["auto"] = "auto"
@@ -310,6 +315,10 @@ class RunConfig(_Section):
     examples: int = Field(6, ge=0, le=64)
     keep_models: bool = False
     keep_codes: bool = False
+    ray: str | None = Field(None, min_length=1)
+    memory: float | None = Field(None, gt=0)
+    artefacts: Literal["auto", "shared", "transfer"] = "auto"
+    scratch: str | None = Field(None, min_length=1)
 
     @field_validator("workers")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._objects import is_kept, make_importable
+from roarfast.study.cluster.cluster import Cluster
 from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
 from roarfast.study.errors import StudyError
 from roarfast.study.executor import Executor, RunOutcome
 from roarfast.study.grid import filter_cells, grid_cells, shard_cells
-from roarfast.study.identity import Identity, identify, user_code
+from roarfast.study.identity import Identity, identify, module_files, user_code
 from roarfast.study.images import data_warnings, forget_shared_data, load_data, share_data
 from roarfast.study.keys import Seeds
 from roarfast.study.plan import Plan, build_plan, bytes_needed
@@ -123,10 +125,11 @@ class Study:
         workers: int | None = None,
         only: str | None = None,
         shard: tuple[int, int] | None = None,
+        cluster: Cluster | None = None,
     ) -> Setup:
         """Reads the data, and works out keys and tasks; runs nothing."""
         number = self._workers(workers or self.config.run.workers)
-        devices = choose_devices(device or self.config.run.device, number, self.config)
+        devices = cluster.devices if cluster else choose_devices(device or self.config.run.device, number, self.config)
         train, test = load_data(self.config.data)
         notes = (*data_warnings(self.config.data), *try_all(self.config, train, test))
         identity = identify(self.config, train, test, devices[0])
@@ -146,6 +149,7 @@ class Study:
         shard: tuple[int, int] | None = None,
         progress: TaskProgress | None = None,
         on_setup: Callable[[Setup], None] | None = None,
+        ray: str | None = None,
     ) -> RunOutcome:
         """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
 
@@ -156,6 +160,7 @@ class Study:
             shard: (i, n): the i-th of n parts; see `shard`.
             progress: Where to tell what is going on; default silent.
             on_setup: Called once the tasks are known, before the first of them.
+            ray: Run on a Ray cluster: its address, or `"auto"`; default from the config (`run.ray`).
 
         Returns:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.
@@ -163,8 +168,10 @@ class Study:
         begun = time.perf_counter()
         progress, files = progress or TaskProgress(), RunFolder(self.folder)
         check_claim(self.folder, self.source)
-        with files.lock():
-            setup = self.setup(device, workers, only, shard)
+        with files.lock(), self._cluster(ray, device, workers) as cluster:
+            if cluster is not None:
+                progress.note(cluster.describe())
+            setup = self.setup(device, workers, only, shard, cluster)
             for damage in recover(self.folder):
                 progress.note(damage)
             with Store.create(self.folder) as store:
@@ -173,7 +180,7 @@ class Study:
                 check_same_study(store, self.config, setup.cells, setup.identity.numerics)
                 files.prepare(self.source)
                 check_space(self.folder, bytes_needed(self.config, setup.identity, setup.plan))
-                self._record(setup, store)
+                self._record(setup, store, cluster)
                 executor = Executor(setup.plan, store, progress, lambda task: task.is_present(files), self._forget)
                 facts = {"workers": len(setup.devices), "threads": self.config.run.threads, "pid": os.getpid()}
                 session = store.begin_session(facts | {"setup": time.perf_counter() - begun})
@@ -182,7 +189,7 @@ class Study:
                 if on_setup is not None:
                     on_setup(setup)
                 if executor.left:
-                    self._execute(executor, setup.devices, progress)
+                    self._execute(executor, setup.devices, progress, cluster)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
                 store.put(data_warnings=[*setup.notes, *self._at_chance(store)])
             self.results.to_csv(files.results_csv)
@@ -202,7 +209,7 @@ class Study:
             )
         return 1
 
-    def _record(self, setup: Setup, store: Store) -> None:
+    def _record(self, setup: Setup, store: Store, cluster: Cluster | None) -> None:
         """Puts what the run is made of, and its cells, into the store."""
         store.put(
             config=self.config.model_dump(mode="json"),
@@ -212,7 +219,7 @@ class Study:
             code=user_code(self.config),
             classes=load_data(self.config.data)[0].num_classes,
             versions=versions(),
-            hardware=hardware(setup.devices, self.config.run.threads),
+            hardware=hardware(setup.devices, self.config.run.threads) if cluster is None else cluster.hardware(),
             seeds=self.seeds(),
         )
         store.register(list(setup.cells.items()), self.config.data.name)
@@ -225,13 +232,25 @@ class Study:
         found = ((record.trial, chance_warning(record.accuracy or 0.0, test)) for record in bases)
         return [f"trial {trial}: {text}" for trial, text in found if text]
 
-    def _execute(self, executor: Executor, devices: list[str], progress: TaskProgress) -> None:
+    def _cluster(
+        self, address: str | None, device: str | None, workers: int | None
+    ) -> contextlib.AbstractContextManager[Cluster | None]:
+        """The Ray cluster that a run is to use, connected; None without one."""
+        address = address or self.config.run.ray
+        if address and self._workers("auto") == 1:
+            self._workers(2)  # says that workers cannot import what was made in this process
+        return Cluster(address, self.config.run, device, workers) if address else contextlib.nullcontext()
+
+    def _execute(self, executor: Executor, devices: list[str], progress: TaskProgress, cluster: Cluster | None) -> None:
         dump, files = self.config.model_dump(mode="json"), RunFolder(self.folder)
         settings = [Settings(dump, str(self.folder), device, self.config.run.threads) for device in devices]
         pool: Pool = InlinePool(settings[0], progress.update)
         try:
-            if len(settings) > 1:
+            if len(settings) > 1 or cluster is not None:
                 share_data(files, self.config.data)
+            if cluster is not None:
+                pool = cluster.pool(settings[0], module_files(self.config))
+            elif len(settings) > 1:
                 pool = ProcessPool(settings)
             executor.run(pool, self.config.name)
         finally:

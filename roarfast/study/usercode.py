@@ -35,6 +35,19 @@ def source_of(reference: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def source_files(reference: str) -> dict[str, str]:
+    """Path of a module below a folder of modules → its text, for the modules that `source_of` hashes."""
+    found: dict[str, str] = {}
+    _collect(reference.partition(":")[0], found)
+    files = {}
+    for name in found:
+        path = _own_file(name)
+        if path is not None:
+            place = name.replace(".", "/") + ("/__init__.py" if path.name == "__init__.py" else ".py")
+            files[place] = path.read_text(encoding="utf-8")
+    return files
+
+
 def _collect(module: str, found: dict[str, str]) -> None:
     """Adds a module, the packages it is in, and what they import."""
     parts = module.split(".")

@@ -27,6 +27,7 @@ import torch
 from roarfast._files import is_disk_full
 from roarfast.study.make import do_task
 from roarfast.study.runfolder import RunFolder
+from roarfast.study.schedule import Missing
 from roarfast.study.schema import StudyConfig
 from roarfast.study.tasks import ArtefactDamaged, Outcome, Task, decode, decode_outcome, encode, encode_outcome
 from roarfast.study.work import Work
@@ -87,7 +88,10 @@ class Worker:
 
 @dataclass
 class Event:
-    """What a pool reports: `update` (text), `done` (outcome), `failed` (text = traceback), `damaged`, `fatal`, or `died`."""
+    """What a pool reports: `update` (text), `done` (outcome), `failed` (text = traceback), `damaged`, `fatal`, `died`, or `lost`.
+
+    A task whose worker died may have killed it, so it is tried a few times; one that was lost with its node is not to blame.
+    """
 
     worker: int
     kind: str
@@ -97,9 +101,17 @@ class Event:
 
 
 class Pool(Protocol):
-    """Runs tasks."""
+    """Runs tasks.
 
-    size: int
+    Attributes:
+        missing: Tells what a worker would have to fetch for a task; None if all of them see the same files.
+    """
+
+    missing: Missing | None
+
+    @property
+    def size(self) -> int:
+        """How many workers it has."""
 
     def idle(self) -> list[int]:
         """Workers that can take a task."""
@@ -110,6 +122,9 @@ class Pool(Protocol):
     def events(self) -> Iterator[Event]:
         """Waits until something happens, then yields it."""
 
+    def forget(self, task: Task) -> None:
+        """The files of a task are not needed any more."""
+
     def close(self) -> None:
         """Ends the workers at once."""
 
@@ -118,6 +133,7 @@ class InlinePool:
     """Runs tasks in this process, one after the other."""
 
     size = 1
+    missing: Missing | None = None
 
     def __init__(self, settings: Settings, on_update: Callable[[int, str], None]) -> None:
         self._worker, self._on_update = Worker(settings), on_update
@@ -138,12 +154,17 @@ class InlinePool:
             kind, text, outcome = self._worker.execute(task, lambda line: self._on_update(0, line))
             yield Event(0, kind, task, text, outcome)
 
+    def forget(self, task: Task) -> None:
+        """Nothing to do."""
+
     def close(self) -> None:
         """Nothing to do."""
 
 
 class ProcessPool:
     """N worker processes; worker i gets the i-th of the given settings."""
+
+    missing: Missing | None = None
 
     def __init__(self, settings: list[Settings]) -> None:
         self.size = len(settings)
@@ -183,6 +204,9 @@ class ProcessPool:
                     del self._tasks[worker]
                 outcome = decode_outcome(message.get("outcome", {}))
                 yield Event(worker, message["event"], task, message.get("text", ""), outcome)
+
+    def forget(self, task: Task) -> None:
+        """Nothing to do."""
 
     def close(self) -> None:
         """Ends the workers at once; unfinished tasks stay unfinished."""

@@ -28,6 +28,8 @@ GRID = grid_cells(CONFIG)
 class FakePool:
     """Finishes every task at once, unless `mishaps` says something else for its label."""
 
+    missing = None
+
     def __init__(self, size: int = 3, mishaps: dict[str, list[str]] | None = None) -> None:
         self.size, self.mishaps, self.order = size, mishaps or {}, []
         self._tasks: dict[int, Task] = {}
@@ -47,6 +49,9 @@ class FakePool:
                 yield Event(worker, mishap, task, "Traceback\nRuntimeError: boom", Outcome(wall=0.1))
             else:
                 yield Event(worker, "done", task, "", outcome_of(task))
+
+    def forget(self, task: Task) -> None:
+        pass
 
     def close(self) -> None:
         pass

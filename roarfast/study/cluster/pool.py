@@ -1,0 +1,458 @@
+"""`RayPool`: workers of a study on the nodes of a Ray cluster.
+
+The driver is the only writer of the store. A worker is an actor that stays on its node; nodes that come get workers, and the
+tasks of nodes that go run again elsewhere. Where a node does not share the run folder, `NodeFiles` brings what a task needs
+before it starts, and takes what it left to the run folder before it counts as done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from roarfast.study.artefacts import inputs, outputs
+from roarfast.study.cluster.files import GROUPS, NodeFiles, packages
+from roarfast.study.cluster.slots import Needs, Node, alive, place
+from roarfast.study.cluster.worker import RayWorker
+from roarfast.study.errors import StudyError
+from roarfast.study.schedule import Missing
+from roarfast.study.tasks import Outcome, Task, decode_outcome, encode
+from roarfast.study.workers import Event, Settings
+
+FOLDER = ""
+"""Where the run folder is, as a place of artefacts; the other places are nodes with copies."""
+_LOOK = 3.0
+"""Seconds between looks at which nodes there are."""
+_PAUSE = 1.0
+"""Seconds between asks for lines of progress, and the longest wait for anything."""
+_STARTS = 3
+"""How often a worker may die before it is ready."""
+
+
+@dataclass
+class _Host:
+    """A node with its files."""
+
+    node: Node
+    files: Any
+    place: str = FOLDER
+    root: str = ""
+
+
+@dataclass
+class _Slot:
+    """A worker: where it is, and what it does; `actor` is None while it is not there."""
+
+    number: int
+    host: _Host
+    actor: Any = None
+    state: str = "starting"
+    task: Task | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    starts: int = 0
+
+
+class RayPool:
+    """Workers on a cluster.
+
+    Args:
+        ray: The module, connected.
+        settings: Of a worker; its folder is the run folder.
+        needs: What a worker takes.
+        workers: At most so many; None: as many as fit.
+        use: As in `NodeFiles`; `"shared"` refuses nodes that do not see the run folder.
+        scratch: As in `NodeFiles`.
+        code: The user's modules, for nodes that do not have them.
+        keep_codes: Whether codes are to end in the run folder.
+    """
+
+    def __init__(
+        self, ray: Any, settings: Settings, needs: Needs, *, workers: int | None = None, use: str = "auto",
+        scratch: str | None = None, code: dict[str, str] | None = None, keep_codes: bool = False, keep_models: bool = False,
+    ) -> None:  # fmt: skip
+        self._ray, self._settings, self._needs, self._most = ray, settings, needs, workers
+        self._use, self._scratch, self._code = use, scratch, code or {}
+        self._keep_codes, self._keep_models = keep_codes, keep_models
+        self._folder = Path(settings.folder).resolve()
+        self._probe = (f".probe-{random.SystemRandom().randrange(1 << 62):x}", os.urandom(8).hex())
+        (self._folder / self._probe[0]).write_text(self._probe[1])
+        self._hosts: dict[str, _Host] = {}
+        self._slots: dict[int, _Slot] = {}
+        self._refs: dict[Any, tuple[str, int]] = {}
+        self._held: dict[str, set[str]] = {}  # path of an artefact → places that have it
+        self._sizes: dict[str, int] = {}
+        self._pending: list[Event] = []
+        self._looked, self._numbers = 0.0, 0
+        self._home: Any = None
+        self._said: Any = None
+        self._asked = 0.0
+        self.moved = 0
+        """Bytes that travelled between nodes."""
+        self.missing: Missing | None = None
+        try:
+            self._home = self._start_files(_driver_node(ray), home=True).files
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """How many workers there are now."""
+        return len(self._slots)
+
+    def idle(self) -> list[int]:
+        """Workers that can take a task."""
+        return [slot.number for slot in self._slots.values() if slot.state == "idle"]
+
+    def submit(self, worker: int, task: Task) -> None:
+        """Hands a task to an idle worker; what it needs comes to its node first."""
+        slot = self._slots[worker]
+        slot.task, slot.outcome = task, Outcome()
+        self._bring(slot)
+
+    def forget(self, task: Task) -> None:
+        """Nodes delete their copies; in the run folder the files are the study's own business."""
+        for path in outputs(task):
+            for name in self._held.pop(path, set()) - {FOLDER}:
+                if name in self._hosts:
+                    _call(self._hosts[name].files, "fetch", "delete", path)
+
+    def events(self) -> Iterator[Event]:
+        """Waits until something happens, then yields it."""
+        if time.monotonic() - self._looked > _LOOK:
+            self._look()
+        if self._said is None and time.monotonic() - self._asked > _PAUSE:
+            self._said, self._asked = _call(self._home, "say", "said"), time.monotonic()
+        waited = [*self._refs, *([] if self._said is None else [self._said])]
+        if not waited:
+            time.sleep(_PAUSE)
+            return
+        ready, _ = self._ray.wait(waited, num_returns=1, timeout=_PAUSE)
+        if ready:  # and whatever else is there by now
+            ready, _ = self._ray.wait(waited, num_returns=len(waited), timeout=0)
+        for ref in ready:
+            if ref == self._said:
+                yield from self._lines(ref)
+                continue
+            what, number = self._refs.pop(ref)
+            if number in self._slots:
+                yield from self._happened(what, self._slots[number], ref)
+        pending, self._pending = self._pending, []
+        yield from pending
+
+    def close(self) -> None:
+        """Ends the workers at once, and deletes the copies of nodes that do not share the run folder."""
+        with contextlib.suppress(OSError):
+            (self._folder / self._probe[0]).unlink(missing_ok=True)
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            for slot in self._slots.values():
+                self._kill(slot)
+            leaving = [_call(host.files, "fetch", "leave") for host in self._hosts.values() if host.place != FOLDER]
+            if leaving:
+                self._ray.wait(leaving, num_returns=len(leaving), timeout=5.0)
+            for files in [*(host.files for host in self._hosts.values()), self._home]:
+                if files is not None:
+                    self._ray.kill(files)
+        self._slots, self._hosts, self._refs = {}, {}, {}
+
+    # nodes
+
+    def _look(self) -> None:
+        """Gives nodes that came their workers, and gives up those that went."""
+        self._looked = time.monotonic()
+        nodes = alive(self._ray.nodes())
+        names = {node.name for node in nodes}
+        for name in [name for name in self._hosts if name not in names]:
+            self._lose(name)
+        wanted = place(nodes, self._needs, self._most)
+        started = {}
+        for node in {node.name: node for node in wanted}.values():
+            if node.name not in self._hosts:
+                started[node.name] = self._start_files(node)
+        for name, host in started.items():
+            with contextlib.suppress(self._ray.exceptions.RayActorError):
+                self._greet(host)
+                continue
+            self._lose(name)
+        have = {name: sum(slot.host.node.name == name for slot in self._slots.values()) for name in self._hosts}
+        for node in wanted:
+            if have.get(node.name, 1) > 0:
+                have[node.name] = have.get(node.name, 1) - 1
+            elif node.name in self._hosts and (self._most is None or len(self._slots) < self._most):
+                slot = _Slot(self._numbers, self._hosts[node.name])
+                self._slots[slot.number] = slot
+                self._numbers += 1
+                self._start(slot)
+
+    def _start_files(self, node: Node, home: bool = False) -> _Host:
+        run = f"{os.getpid():x}-{self._probe[0].removeprefix('.probe-')[:8]}"
+        arguments = (str(self._folder), self._probe, self._scratch, run, node.name, self._use, home)
+        files = self._actor(NodeFiles, node, {"num_cpus": 0, "concurrency_groups": GROUPS}).remote(*arguments)
+        host = _Host(node, files)
+        if not home:
+            self._hosts[node.name] = host
+        return host
+
+    def _greet(self, host: _Host) -> None:
+        """Learns where a node keeps files, and refuses one that would compute something else."""
+        try:
+            known = json.loads(self._ray.get(_call(host.files, "say", "describe")))
+        except self._ray.exceptions.RayActorError as error:
+            if (
+                isinstance(error, self._ray.exceptions.ActorDiedError)
+                and "Error" in str(error)
+                and self._is_alive(host)
+            ):
+                raise StudyError(f"node {host.node.host} cannot start a worker: {_last(error)}{_SAME}") from None
+            raise
+        here = packages()
+        if different := [name for name in here if known["versions"].get(name) != here[name]]:
+            listed = ", ".join(f"{name} {known['versions'].get(name)} instead of {here[name]}" for name in different)
+            raise StudyError(f"node {host.node.host} has other versions than this machine: {listed}{_SAME}")
+        host.root = known["root"]
+        if not known["shared"]:
+            host.place = host.node.name
+            self.missing = self._missing_bytes
+            if self._use == "shared":
+                raise StudyError(
+                    f"node {host.node.host} does not see the run folder {self._folder}, and run.artefacts = 'shared' asks for "
+                    "that: mount it there at the same path, or say 'auto'"
+                )
+
+    def _lose(self, name: str) -> None:
+        host = self._hosts.pop(name, None)
+        if host is None:
+            return
+        for places in self._held.values():
+            places.discard(name)
+        for slot in [slot for slot in self._slots.values() if slot.host is host]:
+            del self._slots[slot.number]
+            self._kill(slot)
+            if slot.task is not None:
+                self._pending.append(Event(slot.number, "lost", slot.task, f"node {host.node.host} is gone"))
+
+    def _is_alive(self, host: _Host) -> bool:
+        return any(node.name == host.node.name for node in alive(self._ray.nodes()))
+
+    # workers
+
+    def _actor(self, cls: type, node: Node, options: dict[str, Any]) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        where = NodeAffinitySchedulingStrategy(node.name, soft=False)
+        return self._ray.remote(scheduling_strategy=where, max_restarts=0, **options)(cls)
+
+    def _start(self, slot: _Slot) -> None:
+        slot.state, slot.task, slot.starts = "starting", None, slot.starts + 1
+        settings = replace(self._settings, folder=slot.host.root)
+        code = self._code if slot.host.place != FOLDER else {}
+        make = self._actor(RayWorker, slot.host.node, self._needs.options())
+        slot.actor = make.remote(json.dumps(settings.encode()), slot.number, self._home, str(Path.cwd()), code)
+        self._refs[slot.actor.ready.remote()] = ("ready", slot.number)
+
+    def _kill(self, slot: _Slot) -> None:
+        if slot.actor is not None:
+            with contextlib.suppress(Exception):
+                self._ray.kill(slot.actor)
+            slot.actor = None
+
+    def _bring(self, slot: _Slot) -> None:
+        """Starts a task, or first the transfers that it waits for."""
+        assert slot.task is not None
+        absent = [one.path for one in inputs(slot.task) if slot.host.place not in self._places(one.path)]
+        if not absent:
+            slot.state = "busy"
+            self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
+            return
+        sources = [self._source(path) for path in absent]
+        slot.state = "fetching"
+        if None in sources:
+            self._gone(slot, [path for path, source in zip(absent, sources) if source is None])
+        else:
+            self._refs[_call(slot.host.files, "fetch", "fetch", absent, sources)] = ("fetched", slot.number)
+
+    def _places(self, path: str) -> set[str]:
+        """The places that have an artefact; of one that no task of this run made, the run folder may."""
+        if path not in self._held:
+            there = any(self._folder.glob(path)) if "*" in path else (self._folder / path).exists()
+            self._held[path] = {FOLDER} if there else set()
+        return self._held[path]
+
+    def _source(self, path: str) -> Any:
+        """The files of a place that has an artefact; any of them, so that many nodes do not all ask one."""
+        places = sorted(name for name in self._places(path) if name == FOLDER or name in self._hosts)
+        if not places:
+            return None
+        chosen = random.choice(places)
+        return self._home if chosen == FOLDER else self._hosts[chosen].files
+
+    def _missing_bytes(self, worker: int, task: Task) -> int:
+        host = self._slots[worker].host
+        return sum(self._size(one.path) for one in inputs(task) if host.place not in self._places(one.path))
+
+    def _size(self, path: str) -> int:
+        if path not in self._sizes:
+            found = list(self._folder.glob(path)) if "*" in path else [self._folder / path]
+            files = [file for one in found for file in (one.iterdir() if one.is_dir() else [one]) if file.is_file()]
+            if not files:
+                return 1  # only a copy has it, and nobody has asked how large it is
+            self._sizes[path] = sum(file.stat().st_size for file in files)
+        return self._sizes[path]
+
+    # what happens
+
+    def _happened(self, what: str, slot: _Slot, ref: Any) -> Iterator[Event]:
+        errors = self._ray.exceptions
+        try:
+            value = self._ray.get(ref)
+        except (
+            errors.RayActorError,
+            errors.WorkerCrashedError,
+            errors.OutOfMemoryError,
+            errors.ObjectLostError,
+        ) as error:
+            yield from self._broken(what, slot, error)
+            return
+        except errors.RayTaskError as error:  # of our own code, or of a source that went away
+            yield from self._broken(what, slot, error.cause if isinstance(error.cause, Exception) else error)
+            return
+        if what == "ready":
+            if value:
+                raise StudyError(f"a worker on node {slot.host.node.host} cannot start: {value}")
+            slot.state, slot.starts = "idle", 0
+        elif what == "fetched":
+            yield from self._fetched(slot, json.loads(value))
+        elif what == "executed":
+            yield from self._executed(slot, json.loads(value))
+        elif what == "collected":
+            assert slot.task is not None
+            found = json.loads(value)
+            self.moved += found["bytes"]
+            if found["full"]:
+                yield self._ended(slot, "fatal", "disk full")
+            elif found["gone"]:
+                yield self._ended(slot, "died", f"node {slot.host.node.host} lost what the task had made")
+            else:
+                for path in outputs(slot.task, self._keep_models):
+                    self._held.setdefault(path, set()).add(FOLDER)
+                yield self._ended(slot, "done", "", slot.outcome)
+
+    def _fetched(self, slot: _Slot, found: dict[str, Any]) -> Iterator[Event]:
+        assert slot.task is not None
+        self.moved += found["bytes"]
+        if found["full"]:
+            raise StudyError(
+                f"the disk of a node is full ({found['full']}): free some space there, or name another folder with run.scratch. "
+                "Nothing finished is lost"
+            )
+        if found["gone"]:
+            self._gone(slot, found["gone"])
+            return
+        for one in inputs(slot.task):
+            self._held.setdefault(one.path, set()).add(slot.host.place)
+        slot.state = "busy"
+        self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
+        yield from ()
+
+    def _executed(self, slot: _Slot, message: dict[str, Any]) -> Iterator[Event]:
+        assert slot.task is not None
+        outcome, here = decode_outcome(message["outcome"]), slot.host.place
+        if message["event"] != "done":
+            if message["event"] == "damaged":  # it deleted what it could not read
+                for one in inputs(slot.task):
+                    self._held.get(one.path, set()).discard(here)
+            yield self._ended(slot, message["event"], message["text"], outcome)
+            return
+        made = outputs(slot.task, self._keep_models)
+        for path in made:
+            self._held[path] = {here}
+            self._sizes.pop(path, None)
+        if here == FOLDER or not made or (slot.task.passing and not self._keep_codes):
+            yield self._ended(slot, "done", "", outcome)
+            return
+        slot.state, slot.outcome = "collecting", outcome
+        ref = _call(self._home, "fetch", "fetch", made, [slot.host.files] * len(made))
+        self._refs[ref] = ("collected", slot.number)
+
+    def _gone(self, slot: _Slot, paths: list[str]) -> None:
+        """What a task needs is nowhere any more: its maker runs again."""
+        assert slot.task is not None
+        for path in paths:
+            self._held.pop(path, None)
+        lost = next(one for one in inputs(slot.task) if one.path in paths)
+        text = f"{lost.path} was only on a node that is gone"
+        self._pending.append(self._ended(slot, "damaged", text, Outcome(damage=lost.lost)))
+
+    def _ended(self, slot: _Slot, kind: str, text: str, outcome: Outcome | None = None) -> Event:
+        assert slot.task is not None
+        task, slot.task, slot.state = slot.task, None, "idle"
+        return Event(slot.number, kind, task, text, outcome or Outcome())
+
+    def _broken(self, what: str, slot: _Slot, error: Exception) -> Iterator[Event]:
+        """A worker, its node, or the node that it fetched from went away."""
+        host, task = slot.host, slot.task
+        if not self._is_alive(host) or "its node has died" in str(error):
+            self._lose(host.node.name)
+            return
+        if what in ("fetched", "collected"):  # the worker itself is well
+            self._look()
+            if slot.number in self._slots and task is not None:
+                yield self._ended(slot, "lost", f"a transfer was interrupted ({_last(error)})")
+            return
+        self._kill(slot)
+        if slot.starts >= _STARTS:
+            raise StudyError(f"a worker on node {host.node.host} cannot start: {_last(error)}{_SAME}")
+        self._start(slot)
+        if task is not None:
+            yield Event(slot.number, "died", task, why(error, host.node.host))
+
+    def _lines(self, ref: Any) -> Iterator[Event]:
+        self._said = None
+        for number, text in json.loads(self._ray.get(ref)).items():
+            slot = self._slots.get(int(number))
+            if slot is not None and slot.task is not None:
+                yield Event(slot.number, "update", slot.task, text)
+
+
+_SAME = (
+    ". Every node needs the same Python packages as this machine: install roarfast there in the same version, then `ray stop` "
+    "and `ray start` it again"
+)
+
+
+def _call(actor: Any, group: str, method: str, *arguments: Any) -> Any:
+    return getattr(actor, method).options(concurrency_group=group).remote(*arguments)
+
+
+def _driver_node(ray: Any) -> Node:
+    own = ray.get_runtime_context().get_node_id()
+    return next(node for node in alive(ray.nodes()) if node.name == own)
+
+
+def _last(error: Exception) -> str:
+    """What Ray says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines)[-400:] if lines else type(error).__name__
+
+
+_NO_MEMORY = ("low on memory", "memory pressure", "memory usage threshold", "OutOfMemory")
+"""What Ray says when its memory monitor ended a worker."""
+
+
+def why(error: Exception, host: str) -> str:
+    """Why a worker died, and what to do about it."""
+    text = str(error)
+    if type(error).__name__ == "OutOfMemoryError" or any(sign in text for sign in _NO_MEMORY):
+        return (
+            f"a worker on {host} ran out of memory and was ended by Ray. Give each worker more room, that is fewer per node, "
+            "with run.memory (in GB), or make explain.batch_size or train.batch_size smaller"
+        )
+    return f"a worker on {host} died ({_last(error)}); its output is in Ray's logs there (/tmp/ray/session_latest/logs)"

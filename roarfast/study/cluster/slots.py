@@ -1,0 +1,112 @@
+"""How many workers the nodes of a cluster have room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roarfast.study.errors import StudyError
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a cluster, as Ray describes it.
+
+    Attributes:
+        name: Its id in Ray.
+        host: For people.
+        resources: `CPU`, `GPU`, `memory` (bytes).
+    """
+
+    name: str
+    host: str
+    resources: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What one worker takes.
+
+    Attributes:
+        threads: CPUs.
+        gpus: GPUs.
+        memory: Bytes; 0: not counted.
+    """
+
+    threads: int = 1
+    gpus: int = 0
+    memory: int = 0
+
+    def room(self, node: Node) -> int:
+        """How many workers fit on a node."""
+        have = node.resources
+        counts = [int(have.get("CPU", 0) // self.threads)]
+        if self.gpus:
+            counts.append(int(have.get("GPU", 0) // self.gpus))
+        if self.memory:
+            counts.append(int(have.get("memory", 0) // self.memory))
+        return max(0, min(counts))
+
+    def options(self) -> dict[str, Any]:
+        """As arguments of Ray."""
+        return {"num_cpus": self.threads, "num_gpus": self.gpus} | ({"memory": self.memory} if self.memory else {})
+
+
+def alive(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """The living nodes of what `ray.nodes()` returns, in a stable order."""
+    found = [
+        Node(n["NodeID"], f"{n['NodeManagerHostname']} ({n['NodeManagerAddress']})", n["Resources"])
+        for n in nodes
+        if n["Alive"]
+    ]
+    return sorted(found, key=lambda node: node.name)
+
+
+def place(nodes: Sequence[Node], needs: Needs, most: int | None) -> list[Node]:
+    """A node per worker: all that fit, or `most`, spread over the nodes in turn."""
+    rooms = {node.name: needs.room(node) for node in nodes}
+    found: list[Node] = []
+    for turn in range(max(rooms.values(), default=0)):
+        found += [node for node in nodes if rooms[node.name] > turn]
+    return found[:most]
+
+
+def choose_device(device: str, nodes: Sequence[Node]) -> str:
+    """`cpu` or `cuda`, as the config asks and the cluster has.
+
+    Raises:
+        StudyError: GPUs are asked for, and no node has one.
+    """
+    if device.startswith("cuda:"):
+        raise StudyError(f"device {device!r}: on a cluster Ray chooses the GPU of every worker; say 'cuda'")
+    if device not in ("auto", "cpu", "cuda"):
+        raise StudyError(f"device must be 'auto', 'cpu' or 'cuda' with --ray, got {device!r}")
+    gpus = sum(node.resources.get("GPU", 0) for node in nodes)
+    if device == "cuda" and not gpus:
+        raise StudyError(
+            f"device 'cuda' was asked for, but none of the {len(nodes)} nodes of the Ray cluster has a GPU. Ray counts those "
+            "that it finds when `ray start` runs, or what `ray start --num-gpus=N` says; `--device cpu` does without"
+        )
+    return "cuda" if gpus and device != "cpu" else "cpu"
+
+
+def check_room(nodes: Sequence[Node], needs: Needs) -> None:
+    """Refuses a cluster on which no worker fits.
+
+    Raises:
+        StudyError: Naming what a worker needs and what the largest nodes have.
+    """
+    if any(needs.room(node) for node in nodes):
+        return
+
+    def most(name: str) -> float:
+        return max((node.resources.get(name, 0) for node in nodes), default=0)
+
+    wants = [f"{needs.threads} CPUs (run.threads)"]
+    wants += [f"{needs.gpus} GPUs (run.gpus_per_training)"] if needs.gpus else []
+    wants += [f"{needs.memory / 1e9:.3g} GB (run.memory)"] if needs.memory else []
+    raise StudyError(
+        f"no node of the Ray cluster has room for a worker, which takes {', '.join(wants)}: of its {len(nodes)} nodes the "
+        f"largest has {most('CPU'):g} CPUs, {most('GPU'):g} GPUs and {most('memory') / 1e9:.3g} GB"
+    )

@@ -1,0 +1,120 @@
+"""The schedule and its simulation: small graphs with known answers, and properties of random ones."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from helpers.study_helpers import TINY
+from helpers.study_identity import IDENTITY
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+
+from roarfast.study.config import parse_config
+from roarfast.study.grid import grid_cells
+from roarfast.study.plan import build_plan
+from roarfast.study.schedule import Schedule
+from roarfast.study.simulate import Machines, critical_path, least, recorded, simulate
+from roarfast.study.tasks import Task
+
+
+def tasks(**needs: str) -> dict[str, Task]:
+    """`tasks(a="", b="a")`: b needs a; ranks in the order given."""
+    ranks = count()
+    return {key: Task(key=key, label=key, needs=tuple(what), rank=(next(ranks),)) for key, what in needs.items()}
+
+
+def test_ready_tasks_go_in_the_order_of_their_ranks() -> None:
+    graph = tasks(a="", b="a", c="", d="bc")
+    schedule = Schedule(graph, graph)
+    assert [(w, t.key) for w, t in schedule.assign([0, 1, 2])] == [(0, "a"), (1, "c")]
+    schedule.finish(graph["a"])
+    assert [(w, t.key) for w, t in schedule.assign([0])] == [(0, "b")]
+    schedule.retry(graph["b"])
+    assert [(w, t.key) for w, t in schedule.assign([2])] == [(2, "b")]
+    schedule.finish(graph["c"])
+    assert schedule.assign([0]) == []
+    schedule.finish(graph["b"])
+    assert [(w, t.key) for w, t in schedule.assign([0])] == [(0, "d")]
+
+
+def test_what_is_made_again_holds_up_those_that_need_it() -> None:
+    graph = tasks(a="", b="a", c="a")
+    schedule = Schedule({key: graph[key] for key in "bc"}, graph)
+    assert [t.key for _, t in schedule.assign([0])] == ["b"]
+    schedule.retry(graph["b"], [graph["a"]])
+    assert [t.key for _, t in schedule.assign([0, 1])] == ["a"]
+    assert {t.key for t in schedule.dependants(graph["a"])} == {"b", "c"}
+    schedule.finish(graph["a"])
+    assert {t.key for _, t in schedule.assign([0, 1])} == {"b", "c"}
+
+
+def test_a_worker_takes_what_its_node_has() -> None:
+    graph = tasks(a="", b="", c="")
+    held = {(1, "b"), (0, "c")}
+    schedule = Schedule({k: Task(key=k, label=k, rank=(2, i)) for i, k in enumerate(graph)}, graph)
+    pairs = schedule.assign([0, 1], lambda worker, task: 0 if (worker, task.key) in held else 100)
+    assert {(w, t.key) for w, t in pairs} == {(0, "c"), (1, "b")}
+    first = Schedule({k: Task(key=k, label=k, rank=(i, 0)) for i, k in enumerate(graph)}, graph)
+    pairs = first.assign([0], lambda worker, task: 0 if task.key == "c" else 100)
+    assert [t.key for _, t in pairs] == ["a"]  # of an earlier kind: everything waits for it
+
+
+def test_known_makespans() -> None:
+    graph = tasks(a="", b="a", c="a", d="a", e="")
+    times = {"a": 2.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 3.0}
+    one, two = (simulate(graph, graph, lambda t: times[t.key], Machines(workers=n)) for n in (1, 2))
+    assert one.makespan == sum(times.values()) == one.busy and one.idle == 0
+    assert two.makespan == two.bound == 4.0 and two.idle == 0
+    assert next(t.key for t in two.path) == "a" and len(two.path) == 2
+    faster = simulate(graph, graph, lambda t: times[t.key], Machines(workers=2, speed=2))
+    assert faster.makespan == 2.0
+
+
+@given(st.data())
+def test_no_simulation_beats_the_bound(data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, 14))
+    needs = [data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(number)]
+    graph = {
+        str(i): Task(key=str(i), label="", needs=tuple(map(str, some)), rank=(data.draw(st.integers(0, 3)),))
+        for i, some in enumerate(needs)
+    }
+    work = {key: data.draw(st.integers(1, 9)) / 1.0 for key in graph}
+    workers = data.draw(st.integers(1, 5))
+    found = simulate(graph, graph, lambda t: work[t.key], Machines(workers=workers))
+    longest = sum(work[task.key] for task in critical_path(graph, work))
+    assert longest <= found.bound <= found.makespan + 1e-9
+    assert (
+        found.makespan <= sum(work.values()) / workers + longest + 1e-9
+    )  # Graham: no worker waits while a task is ready
+    assert sum(work.values()) / workers <= least(graph, work, workers) + 1e-9
+    for span in found.spans:
+        assert all(other.end <= span.begin for other in found.spans if other.task.key in span.task.needs)
+
+
+def test_a_study_on_nodes_without_a_shared_folder_moves_files_once_per_node() -> None:
+    config = parse_config(TINY)
+    plan = build_plan(config, IDENTITY, grid_cells(config))
+    size = {"base": 1000, "maps": 100_000, "codes": 10_000}
+    shared = simulate(plan.tasks, plan.tasks, lambda t: 1.0, Machines(2, 2))
+    apart = simulate(
+        plan.tasks,
+        plan.tasks,
+        lambda t: 1.0,
+        Machines(2, 2, shared=False, bandwidth=1e6),
+        lambda t: size.get(t.kind, 0),
+    )
+    assert shared.moved == 0 < apart.moved
+    assert apart.moved <= sum(size.get(task.kind, 0) for task in plan.tasks.values())  # to the one other node
+    assert len(apart.spans) == len(shared.spans) == len(plan.tasks)
+
+
+def test_recorded_times_are_those_of_cells_or_of_work() -> None:
+    config = parse_config(TINY)
+    plan = build_plan(config, IDENTITY, grid_cells(config))
+    curve = next(task for task in plan.tasks.values() if task.kind == "curve")
+    codes = next(task for task in plan.tasks.values() if task.kind == "codes")
+    found = recorded([curve, codes], dict.fromkeys(curve.finishes, 0.5), {codes.key: 3.0})
+    assert found == {curve.key: 0.5 * len(curve.finishes), codes.key: 3.0}
