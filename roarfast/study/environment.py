@@ -223,11 +223,15 @@ def _what(tasks: list[Task]) -> str:
 
 
 def list_cells(plan: Plan, left: dict[str, Task]) -> str:
-    """One line per cell: key, label, and whether it is done."""
-    lines = []
-    planned = {key for task in plan.tasks.values() for key in task.finishes}
+    """One line per cell or curve: key, label, and whether it is done."""
+    lines, shown = [], set()
+    task_of = {key: task for task in plan.tasks.values() for key in task.finishes}
     still_open = {key for task in left.values() for key in task.finishes}
     for key, cell in plan.cells.items():
-        if key in planned:
-            lines.append(f"  {key[:12]}  {cell.label}{'' if key in still_open else '  (done)'}")
+        task = task_of.get(key)
+        if task is None or task.key in shown:
+            continue
+        shown.add(task.key)
+        label = cell.label if len(task.finishes) == 1 else task.label
+        lines.append(f"  {key[:12]}  {label}{'' if still_open & set(task.finishes) else '  (done)'}")
     return "\n".join(lines)

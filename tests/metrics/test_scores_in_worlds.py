@@ -413,6 +413,26 @@ def test_intervals_cover() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("kind", "least", "most"), [("first", 0.6, 0.8), ("truth", 0.92, 1.0)])
+def test_coverage_of_soundness_is_as_stated(kind, least, most) -> None:
+    """docs/scores.md: too low where false features come first. Another flag moves the score by more than images do."""
+    rates = np.arange(2, 49) / 50  # as step=0.02 takes them
+    a = voting_maps(WORLD, kind)
+    codes = rf.rank_codes(a[None], tuple(rates), order="lerf", ndim=1)
+    accuracy = np.array([WORLD.accuracy(codes > j).mean() for j in range(len(rates))])
+    mass = rf.code_sums(a[None], codes, len(rates) + 1, ndim=1)
+    exact = float(soundness_along(rates, accuracy, 0.5, mass).at([0.8])[0])
+    name, hits = "soundness(fill=0.0, level=0.8, step=0.02)", 0
+    for draw in range(300):
+        x, y = WORLD.draw(500, seed=20_000 + draw)
+        found = metrics.evaluate(
+            WORLD.model(), x, np.broadcast_to(a, x.shape), labels=y, metrics=[name], resamples=400, seed=draw
+        )
+        hits += found[name].low - 1e-9 <= exact <= found[name].high + 1e-9
+    assert least <= hits / 300 <= most, hits / 300
+
+
+@pytest.mark.slow
 def test_equal_maps_seldom_beat_each_other() -> None:
     """Two maps that are equal but for noise: "A beats B" in at most 7 % of 300 draws."""
     world = GaussianVotes.uniform(40, 20, 0.35)

@@ -66,6 +66,8 @@ def test_the_dry_run_says_that_nothing_is_trained(finished: Path, tmp_path: Path
     shown = CliRunner().invoke(app, ["run", str(config), "--out", str(tmp_path / "run"), "--dry-run"])
     assert shown.exit_code == 0, shown.output
     assert "base models as given, nothing is trained" in shown.output and "test images only" in shown.output
+    lines = [line for line in shown.output.splitlines() if "road grad^2 plain trial 0" in line]
+    assert len(lines) == 1 and lines[0].endswith("2 rates")  # a line per curve, not per rate
 
 
 def test_a_factory_that_loads_its_own_weights(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
