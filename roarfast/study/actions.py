@@ -10,7 +10,7 @@ from roarfast._files import write_atomic
 from roarfast._progress import duration
 from roarfast.report import build, summary
 from roarfast.report.power import forecast
-from roarfast.study import environment, own
+from roarfast.study import environment, estimate, own
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.grid import parse_shard
 from roarfast.study.images import load_data
@@ -19,6 +19,7 @@ from roarfast.study.presets import PRESETS
 from roarfast.study.progress import Eta, make_progress
 from roarfast.study.results import Record, StudyResults, load
 from roarfast.study.runfolder import RunFolder, check_claim
+from roarfast.study.simulate import Machines
 from roarfast.study.store import Store
 from roarfast.study.study import Setup, Study
 
@@ -64,6 +65,7 @@ def run(
     shard: str | None,
     dry_run: bool,
     report: bool,
+    machines: tuple[int, int, float] | None = None,
     **options: Any,
 ) -> bool:
     """Runs a study, or says what it would do (`dry_run`); whether all went well."""
@@ -73,7 +75,7 @@ def run(
         study = study.shard(*part)
     if dry_run:
         options.pop("ray")
-        _dry_run(study, study.setup(shard=part, **options))
+        _dry_run(study, study.setup(shard=part, **options), machines)
         return True
     failed = _run(study, shard=part, **options)
     print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
@@ -131,7 +133,7 @@ def _report(study: Study) -> None:
     print(summary(results, build(study.folder, results=results)))
 
 
-def _dry_run(study: Study, setup: Setup) -> None:
+def _dry_run(study: Study, setup: Setup, machines: tuple[int, int, float] | None) -> None:
     done: set[str] = set()
     work: set[str] = set()
     files = RunFolder(study.folder)
@@ -148,6 +150,11 @@ def _dry_run(study: Study, setup: Setup) -> None:
     print("calibrating …", file=sys.stderr)
     pace = environment.calibrate(study.config, setup.devices[0]) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
+    if machines and pace is not None:
+        train, test = load_data(study.config.data)
+        images = {"train": len(train), "test": len(test)}
+        size = estimate.sizes(study.config, images, train.image_shape, train.num_classes)
+        print(estimate.describe_cluster(setup.plan, left, pace, Machines(*machines), size))
     print(forecast(max(cell.trial for cell in study.cells) + 1))
 
 

@@ -69,6 +69,13 @@ def run_command(
             metavar="auto|ADDRESS", help="Run on a Ray cluster; auto: the one that is running, or one of this machine."
         ),
     ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="With --dry-run: simulate a cluster of so many nodes …")
+    ] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="… with so many workers each, one per GPU …")] = 1,
+    speed: Annotated[
+        float, typer.Option(min=1e-6, help="… each so many times as fast as a worker of this machine.")
+    ] = 1.0,
     data_root: Annotated[Path | None, typer.Option(help="Where the data is, instead of data.root.")] = None,
     report: Annotated[
         bool, typer.Option(help="End with the report; --no-report leaves it to `roarfast report`.")
@@ -80,7 +87,10 @@ def run_command(
     """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
     with _clear_errors():
         where = {"workers": workers, "device": device, "only": only, "ray": ray}
-        _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, **where))
+        machines = None if nodes is None else (nodes, gpus, speed)
+        if machines and not dry_run:
+            raise StudyError("--nodes simulates a cluster: use it with --dry-run; a run on one is --ray ADDRESS")
+        _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, machines, **where))
 
 
 def status_command(

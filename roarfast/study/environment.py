@@ -25,6 +25,7 @@ from roarfast.study.images import load_data
 from roarfast.study.plan import Plan
 from roarfast.study.protocols import find
 from roarfast.study.schema import StudyConfig
+from roarfast.study.simulate import Machines, simulate
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, MapsTask, Task
 from roarfast.train import build_model
 
@@ -203,7 +204,7 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace 
             line += f": about {duration(sum(pace.seconds(task) for task in open_tasks))}"
         lines.append(line)
     if pace is not None:
-        total = sum(pace.seconds(task) for task in left.values()) / workers
+        total = simulate(left, plan.tasks, pace.seconds, Machines(1, workers)).makespan
         lines.append(f"  about {duration(total)} with {workers} worker{'s' * (workers != 1)}, from a short calibration")
     return "\n".join(lines)
 

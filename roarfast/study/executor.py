@@ -28,6 +28,8 @@ class RunOutcome:
     skipped: int = 0
     waiting: float = 0.0
     """Seconds, summed over workers, in which no task was ready for them."""
+    wall: float = 0.0
+    """Seconds from the first task to the last."""
 
 
 class Executor:
@@ -78,7 +80,8 @@ class Executor:
         finally:
             pool.close()
             self._progress.stop()
-        self.outcome.waiting = max(0.0, pool.size * (time.perf_counter() - begun) - self._busy)
+        self.outcome.wall = time.perf_counter() - begun
+        self.outcome.waiting = max(0.0, pool.size * self.outcome.wall - self._busy)
         return self.outcome
 
     def _submit(self, pool: Pool) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
 import pytest
-from helpers.study_helpers import TINY
+from helpers.study_helpers import TINY, write_tiny
 from helpers.study_identity import IDENTITY
 from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
+from typer.testing import CliRunner
+
+from roarfast.commands import app
 from roarfast.study.config import parse_config
 from roarfast.study.grid import grid_cells
 from roarfast.study.plan import build_plan
@@ -118,3 +122,9 @@ def test_recorded_times_are_those_of_cells_or_of_work() -> None:
     codes = next(task for task in plan.tasks.values() if task.kind == "codes")
     found = recorded([curve, codes], dict.fromkeys(curve.finishes, 0.5), {codes.key: 3.0})
     assert found == {curve.key: 0.5 * len(curve.finishes), codes.key: 3.0}
+
+
+def test_a_simulated_cluster_needs_a_dry_run(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["run", str(write_tiny(tmp_path)), "--nodes", "2"])
+    assert found.exit_code == 2
+    assert "--nodes simulates a cluster: use it with --dry-run" in found.stderr
