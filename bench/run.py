@@ -39,7 +39,9 @@ def main_device(arguments: list[str]) -> int:
         description=on_device.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1; cpu, simt, ptx run the same code on the host")
-    parser.add_argument("--quick", action="store_true", help="smaller batches, fewer repeats")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="smaller batches, fewer repeats")
+    sizes.add_argument("--tiny", action="store_true", help="a few pixels: whether everything runs, not how fast")
     parser.add_argument("--out", type=Path, default=HERE / "latest-device.json", help="the report")
     parser.add_argument("--render", type=Path, metavar="FILE", help="print the tables of a report and measure nothing")
     options = parser.parse_args(arguments)
@@ -49,7 +51,8 @@ def main_device(arguments: list[str]) -> int:
         print(on_device.render(report))
         return 0
     try:
-        report = on_device.run(options.device, on_device.QUICK if options.quick else None)
+        chosen = on_device.QUICK if options.quick else on_device.TINY if options.tiny else None
+        report = on_device.run(options.device, chosen)
     except (RuntimeError, ValueError) as error:
         print(f"bench/run.py: {error}", file=sys.stderr)
         return 2

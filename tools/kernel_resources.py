@@ -2,7 +2,7 @@
 
 Compiles csrc/cuda/*.cu with nvcc for each architecture, into a temporary folder, and reads what ptxas says:
 
-    python tools/kernel_resources.py                                   # sm_80 and sm_90
+    python tools/kernel_resources.py                                   # every architecture of a wheel
     python tools/kernel_resources.py --archs sm_80 --fail-on-spill     # what CI runs
     python tools/kernel_resources.py csrc/cuda/gaussian_filter.cu
 """
@@ -21,6 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+from cuda_toolkit import ALL_ARCHITECTURES  # noqa: E402
+
+SHIPPED = [f"sm_{name.partition('-')[0]}" for name in ALL_ARCHITECTURES]
 DEFAULT_BLOCK = 256  # threads, of kernels without __launch_bounds__
 # As the CUDA backend is built (CMakeLists.txt); the definitions are those of library.cu.
 FLAGS = ("-std=c++17", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "-Xptxas=-v")
@@ -45,6 +49,7 @@ SMS = {
     "sm_89": Sm(warps=48, blocks=24, shared_bytes=100 << 10, shared_reserved=1024),
     "sm_90": Sm(warps=64, blocks=32, shared_bytes=228 << 10, shared_reserved=1024),
     "sm_100": Sm(warps=64, blocks=32, shared_bytes=228 << 10, shared_reserved=1024),
+    "sm_120": Sm(warps=48, blocks=24, shared_bytes=100 << 10, shared_reserved=1024),
 }
 
 
@@ -178,7 +183,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", type=Path, help="default: csrc/cuda/*.cu")
-    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_90"], choices=sorted(SMS), metavar="sm_XX")
+    parser.add_argument("--archs", nargs="+", default=SHIPPED, choices=sorted(SMS), metavar="sm_XX")
     parser.add_argument("--fail-on-spill", action="store_true", help="exit with 1 if a kernel spills registers")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time (2)")
     options = parser.parse_args(arguments)

@@ -14,8 +14,10 @@ namespace {
 constexpr int kThreads = rf::kMeanLanes;
 constexpr int64_t kPixelsPerBlock = 4 * kThreads, kMaxGrid = 1 << 20;
 
+// Blocks per multiprocessor that leave a thread registers enough (48 for five, 64 for four): left
+// to itself, ptxas aims higher and spills on sm_90.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 5)
     fill_kernel(const T* __restrict__ x,           // [n, c, p] or [n, p, c]
                 const uint8_t* __restrict__ mask,  // [n, p] or as x
                 T* __restrict__ out, rf::ImageLayout layout, rf::FillSpec spec, int64_t parts,
@@ -57,7 +59,7 @@ __device__ __forceinline__ rf::Four<T> replacement(const rf::FillSpec& spec, int
 
 // One thread per four pixels; images in planes.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 1 || sizeof(T) == 8 ? 4 : 5)
     fill_planes_kernel(const T* __restrict__ x,           // [n, c, p]
                        const uint8_t* __restrict__ mask,  // [n, p]
                        T* __restrict__ out, int64_t n, uint32_t c, uint32_t p, rf::FillSpec spec,

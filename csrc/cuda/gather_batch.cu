@@ -1,8 +1,8 @@
 // gather_batch on CUDA. A block makes a part of one sample. Where the output is whole fours and
 // positions fit 32 bits, a thread makes four neighbouring pixels of every channel; planes are
-// stored in fours at once, three channels side by side through shared memory. Otherwise pixel by
-// pixel. Per pixel and channel: 1 byte of image, (1 byte of code once,) 2 or 4 bytes written. One
-// thread draws the sample's placement.
+// stored in fours at once, two to four channels side by side through shared memory. Otherwise
+// pixel by pixel. Per pixel and channel: 1 byte of image, (1 byte of code once,) 2 or 4 bytes
+// written. One thread draws the sample's placement.
 #include "common/augment.h"
 #include "common/dtype.h"
 #include "common/gather_batch_check.h"
@@ -15,6 +15,7 @@ constexpr int kThreads = 256;
 constexpr int kPixelsPerThread =
     4;  // independent loads in flight; 1024 pixels = one 32x32 image per block
 constexpr int kBlockPixels = kThreads * kPixelsPerThread;
+constexpr int64_t kMaxSideBySide = 4;  // channels; more go pixel by pixel
 
 struct Batch {
   const uint8_t* images;  // [n, c, h, w] or [n, h, w, c]
@@ -160,13 +161,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread per four pixels of three channels, the channels of a pixel side by side. They go out
-// through shared memory, so that neighbouring threads store neighbouring fours.
-template <typename T>
+// A thread per four pixels, whose kChannels channels are side by side. They go out through shared
+// memory, so that neighbouring threads store neighbouring fours.
+template <typename T, int kChannels>
 __global__ void __launch_bounds__(kThreads)
-    gather_rgb_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
-                      uint32_t blocks_per_sample) {  // out [b, out_h, out_w, 3]
-  constexpr int kChannels = 3;
+    gather_pixels_kernel(const __grid_constant__ Batch batch, T* __restrict__ out,
+                         uint32_t blocks_per_sample) {  // out [b, out_h, out_w, kChannels]
   RF_SHARED(rf::Placement, shared_place, [1]);
   RF_SHARED(rf::Four<T>, staged, [kChannels * kThreads]);
   const uint32_t sample = blockIdx.x / blocks_per_sample;
@@ -318,15 +318,18 @@ extern "C" rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, in
       const bool planes = !batch.out_nhwc || c == 1;
       constexpr int64_t kNarrow = int64_t{1} << 30;
       T* typed = static_cast<T*>(out);
-      const bool fours = (planes || c == 3) && n * h * w > 0 && pixels % 4 == 0 &&
+      const bool fours = (planes || c <= kMaxSideBySide) && n * h * w > 0 && pixels % 4 == 0 &&
                          rf::is_aligned_for_fours(typed) && pixels * c < kNarrow &&
                          (h + 2 * pad) * (w + 2 * pad) * c < kNarrow;
       if (fours) {
         const int64_t per_sample = (pixels / 4 + kThreads - 1) / kThreads;
         if (b <= INT32_MAX / per_sample) {
-          status = rf::launch(planes ? gather_planes_kernel<T> : gather_rgb_kernel<T>,
-                              dim3(static_cast<unsigned>(b * per_sample)), dim3(kThreads), 0,
-                              stream, batch, typed, per_sample);
+          const auto kernel = planes   ? gather_planes_kernel<T>
+                              : c == 2 ? gather_pixels_kernel<T, 2>
+                              : c == 3 ? gather_pixels_kernel<T, 3>
+                                       : gather_pixels_kernel<T, 4>;
+          status = rf::launch(kernel, dim3(static_cast<unsigned>(b * per_sample)), dim3(kThreads),
+                              0, stream, batch, typed, per_sample);
           return;
         }
       }

@@ -211,10 +211,10 @@ rf_status run_fused(const T* in, T* out, int64_t n, int64_t h, int64_t w, double
 
 // One axis by a kernel of gaussian_long.h, or by the plain loop where the radius is too long for
 // it or the derivative is odd.
-template <typename In, typename Out>
+template <bool kAlongRows, typename In, typename Out>
 rf_status run_axis(const In* in, Out* out, rf::compute_t<In>* device_weights, int64_t n, int64_t h,
-                   int64_t w, bool along_rows, double sigma, int64_t radius, int64_t order,
-                   rf_border mode, double cval, rf_stream stream) {
+                   int64_t w, double sigma, int64_t radius, int64_t order, rf_border mode,
+                   double cval, rf_stream stream) {
   using C = rf::compute_t<In>;
   size_t shared_limit = 0;
   rf_status status = rf::shared_memory_limit(&shared_limit);
@@ -225,22 +225,25 @@ rf_status run_axis(const In* in, Out* out, rf::compute_t<In>* device_weights, in
   if (!odd && shared <= shared_limit) {
     rf::LongWeights<C> weights{};
     rf::gaussian_weights(sigma, order, radius, weights.at);
-    const int tile_h = along_rows ? rf::kLongLines : rf::kLongTile,
-              tile_w = along_rows ? rf::kLongTile : rf::kLongLines;
-    const rf::LongTiling tiling(n, h, w, tile_h, tile_w);
-    const auto kernel = along_rows ? rf::gaussian_long_rows_kernel<In, Out>
-                                   : rf::gaussian_long_columns_kernel<In, Out>;
-    status = rf::allow_dynamic_shared(kernel, shared);
-    if (status != RF_OK) return status;
-    return rf::launch(kernel, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY), shared, stream, in,
-                      out, tiling, static_cast<int>(radius), rf::long_halo(radius), mode,
-                      static_cast<C>(cval), weights);
+    const auto start = [&](auto kernel, int tile_h, int tile_w) {
+      const rf::LongTiling tiling(n, h, w, tile_h, tile_w);
+      if (const rf_status bad = rf::allow_dynamic_shared(kernel, shared)) return bad;
+      return rf::launch(kernel, tiling.grid(), dim3(kTileThreadsX, kTileThreadsY), shared, stream,
+                        in, out, tiling, static_cast<int>(radius), rf::long_halo(radius), mode,
+                        static_cast<C>(cval), weights);
+    };
+    // Not chosen while running: kernels that convert the wrong way would be made and never used.
+    if constexpr (kAlongRows) {
+      return start(rf::gaussian_long_rows_kernel<In, Out>, rf::kLongLines, rf::kLongTile);
+    } else {
+      return start(rf::gaussian_long_columns_kernel<In, Out>, rf::kLongTile, rf::kLongLines);
+    }
   }
   status = store_weights(device_weights, sigma, order, radius, stream);
   if (status != RF_OK) return status;
   const int64_t blocks = std::min((n * h * w + kThreads - 1) / kThreads, rf::kMaxGrid);
   return rf::launch(gaussian_axis_kernel<In, Out>, dim3(static_cast<unsigned>(blocks)), kThreads, 0,
-                    stream, in, out, device_weights, n * h * w, h, w, along_rows, radius, odd, mode,
+                    stream, in, out, device_weights, n * h * w, h, w, kAlongRows, radius, odd, mode,
                     cval);
 }
 
@@ -253,11 +256,11 @@ rf_status run_by_axis(const T* in, T* out, int64_t n, int64_t h, int64_t w, doub
   C* between = static_cast<C*>(workspace);
   C* weights_y = between + n * h * w;
   C* weights_x = weights_y + radius_y + 1;
-  const rf_status status = run_axis(in, between, weights_y, n, h, w, false, sigma_y, radius_y,
-                                    order_y, modes.y, cval, stream);
+  const rf_status status = run_axis<false>(in, between, weights_y, n, h, w, sigma_y, radius_y,
+                                           order_y, modes.y, cval, stream);
   if (status != RF_OK) return status;
-  return run_axis(static_cast<const C*>(between), out, weights_x, n, h, w, true, sigma_x, radius_x,
-                  order_x, modes.x, cval, stream);
+  return run_axis<true>(static_cast<const C*>(between), out, weights_x, n, h, w, sigma_x, radius_x,
+                        order_x, modes.x, cval, stream);
 }
 
 }  // namespace

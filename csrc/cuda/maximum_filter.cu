@@ -5,6 +5,8 @@
 //    work per pixel is the logarithm of the size;
 //  - through the workspace for larger sizes: one van Herk / Gil-Werman kernel per axis,
 //    three maxima per pixel.
+#include <type_traits>
+
 #include "common/filter_args.h"
 #include "common/max_window.h"
 #include "cuda/support/launch.h"
@@ -75,10 +77,17 @@ __device__ __forceinline__ K max_of_next(const K* from, int stride) {
   return best;
 }
 
-// Blocks per multiprocessor that leave a thread registers enough (48 for five, 64 for four, 128 for
-// two): left to itself, ptxas aims higher for some types and spills.
+// Blocks per multiprocessor that leave a thread registers enough (40 for six, 48 for five, 64 for
+// four): left to itself, ptxas aims higher for some types and spills.
 template <typename T, int kSize>
-constexpr int kFusedBlocks = kSize == 3 ? (sizeof(T) == 1 ? 2 : 5) : (sizeof(T) == 4 ? 5 : 4);
+constexpr int kFusedBlocks = kSize == 3       ? 6
+                             : sizeof(T) == 4 ? 5
+                                              : 4;
+
+// What a tile holds. Bytes as words where windows are small: with bytes ptxas wants twice the
+// registers.
+template <typename T, int kSize>
+using tile_key_t = std::conditional_t<sizeof(T) == 1 && kSize == 3, uint32_t, rf::max_key_t<T>>;
 
 // Both axes of one tile per block of 32 x 8 threads; a warp takes a row, neighbouring threads
 // neighbouring columns. Reads every pixel once from global memory (plus the halo, cached) and
@@ -90,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, kFusedBlocks<T, kSize>)
                          T* __restrict__ out,       // [n, h, w]
                          const rf::Tiling tiling, const rf::MaxWindow window_y,
                          const rf::MaxWindow window_x, rf::Borders modes, T cval) {
-  using K = rf::max_key_t<T>;
+  using K = tile_key_t<T, kSize>;
   RF_DYNAMIC_SHARED(K, shared);
   const int size_y = kSize ? kSize : static_cast<int>(window_y.size()),
             size_x = kSize ? kSize : static_cast<int>(window_x.size());
@@ -102,7 +111,8 @@ __global__ void __launch_bounds__(kThreads, kFusedBlocks<T, kSize>)
     rf::load_tile(in + where.first_pixel, tiling.h, tiling.w,
                   where.y - static_cast<int>(window_y.before),
                   where.x - static_cast<int>(window_x.before), rows, cols, pitch, modes,
-                  rf::to_max_key(cval), tile, [](T v) { return rf::to_max_key(v); });
+                  static_cast<K>(rf::to_max_key(cval)), tile,
+                  [](T v) { return static_cast<K>(rf::to_max_key(v)); });
     __syncthreads();
     if constexpr (kSize > 0) {
       constexpr int kPerThread = kTileHeight / kTileThreadsY;
@@ -136,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, kFusedBlocks<T, kSize>)
         } else {
           best = cover_window(from, 1, covered_x, size_x);
         }
-        row[c] = rf::from_max_key<T>(best);
+        row[c] = rf::from_max_key<T>(static_cast<rf::max_key_t<T>>(best));
       }
     }
     __syncthreads();  // the next tile overwrites shared memory
@@ -213,8 +223,9 @@ rf_status run(const T* in, T* out, int64_t n, int64_t h, int64_t w, const rf::Ma
   if (const rf_status bad = is_fused<K>(window_y, window_x, &fused, &shared_bytes)) return bad;
   if (fused) {
     const rf::Tiling tiling(n, h, w, kTileWidth<K>);
-    const auto kernel = window_y.size() == 3 && window_x.size() == 3 ? maximum_fused_kernel<T, 3>
-                                                                     : maximum_fused_kernel<T, 0>;
+    const bool small = window_y.size() == 3 && window_x.size() == 3;
+    const auto kernel = small ? maximum_fused_kernel<T, 3> : maximum_fused_kernel<T, 0>;
+    if (small) shared_bytes = shared_bytes / sizeof(K) * sizeof(tile_key_t<T, 3>);
     if (shared_bytes > rf::kSharedLimit) {
       if (const rf_status bad = rf::allow_dynamic_shared(kernel, shared_bytes)) return bad;
     }

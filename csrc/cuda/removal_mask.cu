@@ -10,7 +10,7 @@
 namespace {
 
 template <typename T>
-__global__ void __launch_bounds__(rf::kSelectThreads)
+__global__ void __launch_bounds__(rf::kSelectThreads, 4)
     removal_mask_kernel(const T* __restrict__ in,    // [n, f]
                         uint8_t* __restrict__ mask,  // [n, f]
                         int64_t n, int64_t f, rf::RemovalParams params, int keep,

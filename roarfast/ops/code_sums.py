@@ -10,7 +10,9 @@ from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
 from roarfast.ops._op import define_op
 
 
-def code_sums(a: ArrayT, codes: ArrayT, count: int, *, ndim: int = 2, out: ArrayT | None = None) -> ArrayT:
+def code_sums(
+    a: ArrayT, codes: ArrayT, count: int, *, ndim: int = 2, check_result: bool = True, out: ArrayT | None = None
+) -> ArrayT:
     """The sum of the values of each code, for every sample.
 
     With codes of `rank_codes(a, drops)` and `count = len(drops) + 1`, entry j is the attribution of the pixels that go
@@ -22,13 +24,15 @@ def code_sums(a: ArrayT, codes: ArrayT, count: int, *, ndim: int = 2, out: Array
         codes: uint8, like `a`; codes from `count` on are left out.
         count: Number of codes, 1 to 256.
         ndim: How many trailing axes make up one sample, as in `rank_codes`.
+        check_result: Whether to raise an error for maps that are not finite, which on CUDA waits for the device; if not,
+            all sums of such a map are NaN.
         out: Where to write the result, float64 `[..., count]`.
 
     Returns:
         float64 `[..., count]`.
 
     Raises:
-        ValueError: If a map has NaN or infinity. On CUDA the check waits for the kernel.
+        ValueError: If a map has NaN or infinity, unless `check_result` is False.
 
     Example:
         >>> import numpy as np, roarfast as rf
@@ -42,10 +46,11 @@ def code_sums(a: ArrayT, codes: ArrayT, count: int, *, ndim: int = 2, out: Array
     ndim = selection.sample_ndim(a, ndim)
     if tuple(codes.shape) != tuple(a.shape):
         raise ValueError(f"codes must be shaped like a, {tuple(a.shape)}, got {tuple(codes.shape)}")
-    return _op(a, codes, check.integer("count", count, 1, 256), ndim, out=out)  # type: ignore[no-any-return]
+    count = check.integer("count", count, 1, 256)
+    return _op(a, codes, count, ndim, check_result, out=out)  # type: ignore[no-any-return]
 
 
-def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, out: Any = None) -> Any:
+def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, checked: bool, out: Any = None) -> Any:
     check.operand(xp, "a", a, tuple(DTYPE_CODES), tuple(a.shape))
     check.operand(xp, "codes", codes, ("uint8",), tuple(a.shape))
     a, codes = xp.contiguous(a), xp.contiguous(codes)
@@ -54,16 +59,16 @@ def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, out: Any = None)
     result = xp.output(out, (*a.shape[: len(a.shape) - ndim], count), "float64", a, codes)
     xp.call(a, "code_sums", a, codes, result, DTYPE_CODES[xp.dtype(a)], n, f, count)
     rows = result.reshape(-1, count)[:, 0]
-    if bool((rows != rows).any()):
+    if checked and bool((rows != rows).any()):
         first = int((rows != rows).nonzero()[0][0])
         raise ValueError(f"a must be finite, got NaN or infinity in sample {first}")
     return xp.finish(result, out)
 
 
-def _fake(a: Any, codes: Any, count: int, ndim: int) -> Any:
+def _fake(a: Any, codes: Any, count: int, ndim: int, checked: bool) -> Any:
     import torch
 
     return a.new_empty((*a.shape[: len(a.shape) - ndim], count), dtype=torch.float64)
 
 
-_op = define_op("code_sums", "(Tensor a, Tensor codes, int count, int ndim) -> Tensor", _run, _fake)
+_op = define_op("code_sums", "(Tensor a, Tensor codes, int count, int ndim, bool checked) -> Tensor", _run, _fake)

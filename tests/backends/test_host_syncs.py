@@ -28,6 +28,9 @@ CALLS: dict[str, Any] = {
     "removal_mask": lambda: rf.removal_mask(A, 0.5, nan="ignore", index=IDS),
     "rank_codes": lambda: rf.rank_codes(A, [0.1, 0.5], nan="ignore"),
     "removed_fraction": lambda: rf.removed_fraction(CODES, 1),
+    "code_sums": lambda: rf.code_sums(A, CODES, 3, check_result=False),
+    "distance_transform": lambda: rf.distance_transform(MASK),
+    "mask_geometry": lambda: rf.mask_geometry(MASK),
     "fill": lambda: rf.fill(X, MASK, 0.5),
     "fill channels": lambda: rf.fill(X, MASK, (0.1, 0.2, 0.3)),
     "fill mean": lambda: rf.fill(X, MASK, "kept_mean"),
@@ -40,6 +43,12 @@ CALLS: dict[str, Any] = {
     "impute_linear": lambda: rf.impute_linear(X, MASK, check_result=False, index=IDS),
     "gather_batch": lambda: rf.gather_batch(BYTES, IDS, CODES, 1, (1.0, 2.0, 3.0), flip=True, pad=1, random_crop=True),
 }
+
+
+def test_every_op_is_called() -> None:
+    from roarfast.ops import _op
+
+    assert {op.name for op in _op._ops} <= {name.split()[0] for name in CALLS}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -56,8 +65,9 @@ def test_no_op_waits_after_its_first_call(name: str, monkeypatch: pytest.MonkeyP
     [
         (lambda: rf.removal_mask(A, 0.5), {"__bool__": 1}),
         (lambda: rf.impute_linear(X, MASK), {"cpu": 1, "numpy": 1}),
+        (lambda: rf.code_sums(A, CODES, 3), {"__bool__": 1}),
     ],
-    ids=["removal_mask", "impute_linear"],
+    ids=["removal_mask", "impute_linear", "code_sums"],
 )
 def test_checks_of_results_wait_once(call: Any, reads: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -56,10 +57,31 @@ class Checkout:
         )
         assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
         (packed,) = out.glob("*.whl")
+        self.packed = packed
         names = zipfile.ZipFile(packed).namelist()
         modules = {Path(n).name.split(".")[0] for n in names if n.endswith(".so")}
         self.reason = zipfile.ZipFile(packed).read("roarfast/_no_cuda_reason.txt").decode().strip()
         return modules, result.stdout + result.stderr
+
+
+def run_what_a_gpu_owner_runs(checkout: Checkout, folder: Path) -> None:
+    """The selftest and the benchmark with nothing but a wheel and the folder `bench`: no sources, no test suite."""
+    zipfile.ZipFile(checkout.packed).extractall(folder / "site")
+    shutil.copytree(ROOT / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__", "*.json"))
+    environment = {**checkout.environment, "PYTHONPATH": str(folder / "site")}
+    for command in (
+        ["-m", "roarfast", "selftest", "--device", "cpu", "--quick", "--out", "selftest.json"],
+        ["bench/run.py", "--device", "cpu", "--tiny", "--out", "bench.json"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    where = "import roarfast; print(roarfast.__file__)"
+    used = subprocess.run([sys.executable, "-c", where], cwd=folder, env=environment, capture_output=True, text=True)
+    assert used.stdout.startswith(str(folder / "site")), used.stdout + used.stderr
+    assert json.loads((folder / "selftest.json").read_text())["ok"]
+    assert json.loads((folder / "bench.json").read_text())["ops"]
 
 
 def test_builds_one_after_the_other(tmp_path: Path) -> None:
@@ -69,6 +91,7 @@ def test_builds_one_after_the_other(tmp_path: Path) -> None:
     assert checkout.wheel(ROARFAST_CUDA="off")[0] == cpu
     assert checkout.reason == "ROARFAST_CUDA=off when it was built"
     assert checkout.wheel(ROARFAST_CUDA="off")[0] == cpu  # the ninja of the first build is gone
+    run_what_a_gpu_owner_runs(checkout, tmp_path / "owner")
     # An nvcc that cannot compile: a build without CUDA and a reason, not an error.
     broken = tmp_path / "broken" / "bin" / "nvcc"
     broken.parent.mkdir(parents=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.ptx import ptx_backend
+from helpers.sizes import check_size, sample_of_sizes
 
 import roarfast as rf
 from roarfast import _backend
@@ -211,3 +212,9 @@ def test_ptx_equals_cpu(part: str, size: tuple[int, int], record_property: Any) 
     record_property("comparisons", count)
     print(f"{part} {size}: {count} comparisons, {len(different)} different, {excuses} excused")
     assert not different, "\n".join(different[:20])
+
+
+def test_500_sizes_run_and_equal_the_cpu() -> None:
+    rng = np.random.default_rng(0)
+    for i, (h, w) in enumerate(sample_of_sizes(rng)):
+        check_size(rng, "ptx", h, w, "float32" if i % 3 else "float64")

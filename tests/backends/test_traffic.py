@@ -29,18 +29,18 @@ gaussian 10          32       179744       131072         7104        6
 gaussian 10         224       697172       974848        36792        6
 sobel                32        40016        65536         2128        2
 sobel               224       155434       457472        12320        2
-maximum 3            32        38656        65536         3232        3
-maximum 3           224       146348       457472        14042        3
-maximum 3 uint8      32        35280        16384         3232        3
-maximum 3 uint8     224       132474       148352        14042        3
-maximum 15           32        96688        65536        10320        5
-maximum 15          224       414740       535808        51009        5
-maximum 41           32       174496        65536        27088        7
-maximum 41          224       888776       889088       170744        7
-removal_mask         32        85796        41216         6124       24
-removal_mask        224       266258      1053728        19453       24
-removal_mask relu    32        85796        41216         7520       24
-removal_mask relu   224       266258      1053728        27678       24
+maximum 3            32        39296        65536         3232        3
+maximum 3           224       151060       457472        14042        3
+maximum 3 uint8      32        37536        16384         3232        3
+maximum 3 uint8     224       144270       148352        14042        3
+maximum 15           32        95408        65536        10320        5
+maximum 15          224       411124       535808        51009        5
+maximum 41           32       174848        65536        27088        7
+maximum 41          224       888412       889088       170744        7
+removal_mask         32        86538        41216         6004       24
+removal_mask        224       268288      1053728        19438       24
+removal_mask relu    32        86538        41216         7400       24
+removal_mask relu   224       268288      1053728        27663       24
 rank_codes 9         32       195995        41216        23320       24
 rank_codes 9        224       560140      1053728        60514       24
 rank_codes 9 relu    32       592300        41216        64532       41
@@ -49,32 +49,33 @@ percentile 8         32       202037        33536        30015       22
 percentile 8        224       348154       802912        45926       22
 removed_fraction     32         6240         8448          128        2
 removed_fraction    224         8332        50208           16        2
-pixel_random         32        11904        33024            0        0
-pixel_random        224        72912       202272            0        0
+pixel_random         32        12672        33024            0        0
+pixel_random        224        77616       202272            0        0
 philox_normal        32        21440        33024            0        0
 philox_normal       224       131320       202272            0        0
 block_random         32        10005         8448          544        2
 block_random        224        23142        50208           68        2
-fill value NCHW      32        12992       205056            0        0
-fill value NCHW     224        79576      1255968            0        0
+fill value NCHW      32        11712       205056            0        0
+fill value NCHW     224        71736      1255968            0        0
 fill value NHWC      32        24960       206080            0        0
 fill value NHWC     224       152880      1262240            0        0
-fill mean NCHW       32        55552       204800         4272       30
-fill mean NCHW      224       202784      2104896          534       30
-fill mean NHWC       32        55552       401408         4272       30
-fill mean NHWC      224       202784      5427072          534       30
-remove value         32       122212       229888         6124       24
-remove value        224       472026      2609952        19453       24
-remove mean          32       147364       229632        10396       54
-remove mean         224       567330      3211296        19987       54
+fill mean NCHW       32        54400       204800         4272       30
+fill mean NCHW      224       207248      2104896          534       30
+fill mean NHWC       32        54400       401408         4272       30
+fill mean NHWC      224       207248      5427072          534       30
+remove value         32       123058       229888         6004       24
+remove value        224       471381      2609952        19438       24
+remove mean          32       148594       229632        10276       54
+remove mean         224       566733      3211296        19972       54
 gather NCHW          32        30992       131840          344        1
 gather NCHW         224       189826       807520         2107        1
 gather NHWC          32        30288       131840         1880        2
 gather NHWC         224       185514       807520        11515        2
 gather NHWC f16      32        31056        82688         1112        2
 gather NHWC f16     224       190218       506464         6811        2
-impute               32      1101390       223744       144158       36
+impute               32       987528       223744       148049       36
 impute              224     10604122     93097376        29376       92
+impute               64       789658       221824       131726       37
 """
 COLUMNS = ("warp instructions", "bytes of L2", "wavefronts", "barriers")
 

@@ -77,6 +77,8 @@ def test_bad_input(backend) -> None:
     bad[1, 2, 2] = -np.inf
     with pytest.raises(ValueError, match="a must be finite"):
         backend(rf.code_sums, bad, codes, 2)
+    unchecked = backend(rf.code_sums, bad, codes, 2, check_result=False)
+    assert np.isnan(unchecked[1]).all() and not np.isnan(unchecked[[0, 2]]).any()
     for count in (0, 257):
         with pytest.raises(ValueError, match=r"count must be an integer in \[1, 256\]"):
             rf.code_sums(a, codes, count)

@@ -55,6 +55,22 @@ def test_equals_reference(backend: Backend, rng, layout, memory, channels, augme
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+def test_channels_side_by_side_in_whole_fours(backend: Backend, rng, dtype, channels):
+    images, codes = dataset(rng, h=8, w=12, c=channels, layout="NHWC")
+    index = np.array([3, 0, 6])
+    kwargs = {
+        "mean": [0.4, 0.5, 0.3, 0.6, 0.2][:channels],
+        "std": [0.2, 0.3, 0.25, 0.5, 0.1][:channels],
+        "layout": "NHWC",
+    }
+    kwargs |= {"rate_index": 2, "seed": 5, **AUGMENT}
+    tensors = [torch.from_numpy(a) for a in (images, index, codes)]
+    got = backend(rf.gather_batch, *tensors, dtype=dtype, out_layout="NHWC", **kwargs)
+    same_bits(got, reference.gather_batch(images, index, codes, **kwargs))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("memory", ["NCHW", "NHWC"])
 def test_dtypes(backend: Backend, rng, dtype, memory):
     images, codes = dataset(rng, w=300, h=3)  # wider than a CPU segment

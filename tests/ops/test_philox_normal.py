@@ -17,6 +17,14 @@ def test_equals_the_definition_bit_for_bit(backend, shape, draw):
     np.testing.assert_array_equal(got, expected(IDS, shape, seed=3, draw=draw))
 
 
+@pytest.mark.parametrize("shape", [(70, 71), (130, 127), (128, 132)])
+def test_rows_of_several_launches(backend, shape):
+    """The emulator cuts what is made into slices, as a GPU does for gigabytes: of rows, and within a row."""
+    ids = np.array([5, 0, 2**40, 7])
+    got = backend(rf.philox_normal, ids, shape, seed=3, draw=1)
+    np.testing.assert_array_equal(got, expected(ids, shape, seed=3, draw=1))
+
+
 def test_shape_of_ids_is_kept_and_out_is_written(backend):
     ids = np.arange(6).reshape(2, 3)
     got = backend(rf.philox_normal, ids, (2, 2), seed=1)

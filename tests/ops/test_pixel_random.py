@@ -18,6 +18,16 @@ def test_equals_reference(backend, shape) -> None:
     np.testing.assert_array_equal(got, reference(shape, 9, index))
 
 
+@pytest.mark.parametrize("shape", [(4, 70, 71), (2, 130, 127), (3, 128, 132)])
+@pytest.mark.parametrize("named", [False, True])
+def test_rows_of_several_launches(backend, shape, named) -> None:
+    """The emulator cuts what is made into slices, as a GPU does for gigabytes: of rows, and within a row."""
+    index = [11, 2**40, 3, 0][: shape[0]] if named else None
+    kwargs = {"device": "cuda"} if backend.name == "cuda" else {}
+    got = backend(rf.pixel_random, shape, seed=3, index=index, **kwargs)
+    np.testing.assert_array_equal(got, reference(shape, 3, index))
+
+
 def test_is_uniform() -> None:
     values = rf.pixel_random((4, 100, 100), seed=1)
     assert values.min() >= 0 and values.max() < 1

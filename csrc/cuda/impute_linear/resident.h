@@ -13,17 +13,18 @@
 namespace rf {
 namespace impute {
 
-// A thread has kRows pixels below each other in each of kColumns columns, 32 apart.
-template <int kColumnsOf, int kWarpsOf>
+// Images of up to kSide x kSide. A thread has kCells pixels below each other; kAcross warps are
+// side by side. Without kDamped only for the default weights, whose smoother has no centre weight:
+// 128 registers suffice for eight pixels of them.
+template <int kSideOf, int kCellsOf, bool kDampedOf>
 struct ResidentShape {
-  static constexpr int kColumns = kColumnsOf, kWarps = kWarpsOf, kRows = 4;
-  static constexpr int kCells = kColumns * kRows;
-  static constexpr int kPitch = 32 * kColumns + 2;
-  static constexpr int kField = kPitch * (kRows * kWarps + 2);  // with its margin
-  static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kMaxWidth = 32 * kColumns, kMaxHeight = kRows * kWarps;
+  static constexpr int kSide = kSideOf, kCells = kCellsOf, kAcross = kSide / 32;
+  static constexpr bool kDamped = kDampedOf;
+  static constexpr int kPitch = kSide + 2, kField = kPitch * kPitch;  // with its margin
+  static constexpr int kWarps = kAcross * (kSide / kCells), kThreads = 32 * kWarps;
 };
-using Resident32 = ResidentShape<1, 8>;
+using Resident32 = ResidentShape<32, 4, true>;
+using Resident64 = ResidentShape<64, 8, false>;
 constexpr int kResidentChannels = 1;  // of a block, at most: more would leave too few registers
 
 // One channel's part of the block.
@@ -34,18 +35,11 @@ struct ResidentThread {
   float *y, *z;    // fields of the channel
   float* partial;  // [3][kWarps] of the channel
 
-  __device__ __forceinline__ static constexpr int at(int column, int row) {
-    return row * Shape::kPitch + 32 * column;
-  }
   // f(k, x, y, place in a field) for the thread's pixels, k a constant; those beyond the image too.
   template <typename F>
   __device__ __forceinline__ void for_own(const F& f) const {
 #pragma unroll
-    for (int c = 0; c < Shape::kColumns; ++c) {
-#pragma unroll
-      for (int j = 0; j < Shape::kRows; ++j)
-        f(c * Shape::kRows + j, column + 32 * c, row + j, first + at(c, j));
-    }
+    for (int k = 0; k < Shape::kCells; ++k) f(k, column, row + k, first + k * Shape::kPitch);
   }
   __device__ __forceinline__ bool inside(int x, int y) const { return x < w && y < h; }
 };
@@ -55,18 +49,15 @@ template <typename Shape>
 __device__ __forceinline__ void sums_of_neighbours(const ResidentThread<Shape>& t,
                                                    const float* field, float edge, float diagonal,
                                                    float* sum) {
+  constexpr int kPitch = Shape::kPitch;
+  const float* p = field + t.first;
+  const auto sides = [&](int k) { return p[k * kPitch - 1] + p[k * kPitch + 1]; };
+  float above = p[-kPitch], here = p[0], sides_above = sides(-1), sides_here = sides(0);
 #pragma unroll
-  for (int c = 0; c < Shape::kColumns; ++c) {
-    const float* p = field + t.first + t.at(c, 0);
-    const auto sides = [&](int j) { return p[t.at(0, j) - 1] + p[t.at(0, j) + 1]; };
-    float above = p[t.at(0, -1)], here = p[0], sides_above = sides(-1), sides_here = sides(0);
-#pragma unroll
-    for (int j = 0; j < Shape::kRows; ++j) {
-      const float below = p[t.at(0, j + 1)], sides_below = sides(j + 1);
-      sum[c * Shape::kRows + j] =
-          __fmaf_rn(edge, sides_here + (above + below), diagonal * (sides_above + sides_below));
-      above = here, here = below, sides_above = sides_here, sides_here = sides_below;
-    }
+  for (int k = 0; k < Shape::kCells; ++k) {
+    const float below = p[(k + 1) * kPitch], sides_below = sides(k + 1);
+    sum[k] = __fmaf_rn(edge, sides_here + (above + below), diagonal * (sides_above + sides_below));
+    above = here, here = below, sides_above = sides_here, sides_here = sides_below;
   }
 }
 
@@ -77,34 +68,28 @@ template <typename Shape>
 __device__ __forceinline__ void laplacians(const ResidentThread<Shape>& t, const float* field,
                                            const float* own, float edge, float diagonal,
                                            float* sum) {
+  constexpr int kPitch = Shape::kPitch, kCells = Shape::kCells;
+  const float* p = field + t.first;
+  const bool left = t.column > 0, right = t.column + 1 < t.w, top = t.row > 0;
+  const float vertical =
+      __fmaf_rn(diagonal, static_cast<float>(left) + static_cast<float>(right), edge);
+  const auto differences = [&](int k, float middle) {
+    const float l = p[k * kPitch - 1], r = p[k * kPitch + 1];
+    return ((left ? l : middle) - middle) + ((right ? r : middle) - middle);
+  };
+  float above = p[-kPitch];
+  float d_above = top ? differences(-1, above) : 0.0f, d_here = differences(0, own[0]);
+  above = top ? above : own[0];
 #pragma unroll
-  for (int c = 0; c < Shape::kColumns; ++c) {
-    const float* p = field + t.first + t.at(c, 0);
-    const int x = t.column + 32 * c;
-    const bool left = x > 0, right = x + 1 < t.w;
-    const float vertical =
-        __fmaf_rn(diagonal, static_cast<float>(left) + static_cast<float>(right), edge);
-    const auto differences = [&](int j, float middle) {
-      const float l = p[t.at(0, j) - 1], r = p[t.at(0, j) + 1];
-      return ((left ? l : middle) - middle) + ((right ? r : middle) - middle);
-    };
-    const float* column = own + c * Shape::kRows;
-    const bool top = t.row > 0;
-    float above = p[t.at(0, -1)];
-    float d_above = top ? differences(-1, above) : 0.0f, d_here = differences(0, column[0]);
-    above = top ? above : column[0];
-#pragma unroll
-    for (int j = 0; j < Shape::kRows; ++j) {
-      const float here = column[j];
-      const bool bottom = t.row + j + 1 < t.h;
-      float below = j + 1 < Shape::kRows ? column[j + 1] : p[t.at(0, j + 1)];
-      const float d_below = bottom ? differences(j + 1, below) : 0.0f;
-      below = bottom ? below : here;
-      const float v = (above - here) + (below - here);
-      sum[c * Shape::kRows + j] =
-          __fmaf_rn(edge, d_here, __fmaf_rn(vertical, v, diagonal * (d_above + d_below)));
-      above = here, d_above = d_here, d_here = d_below;
-    }
+  for (int k = 0; k < kCells; ++k) {
+    const float here = own[k];
+    const bool bottom = t.row + k + 1 < t.h;
+    float below = k + 1 < kCells ? own[k + 1] : p[kCells * kPitch];
+    const float d_below = bottom ? differences(k + 1, below) : 0.0f;
+    below = bottom ? below : here;
+    const float v = (above - here) + (below - here);
+    sum[k] = __fmaf_rn(edge, d_here, __fmaf_rn(vertical, v, diagonal * (d_above + d_below)));
+    above = here, d_above = d_here, d_here = d_below;
   }
 }
 
@@ -136,7 +121,7 @@ __device__ __forceinline__ Preconditioner choose(const ResidentThread<Shape>& t,
                                                  const ResidentPlan& plan, const float* inv,
                                                  float* partial0) {
   const bool works = threadIdx.z == 0;
-  const float damping = 1 + plan.centre;
+  const float damping = Shape::kDamped ? 1 + plan.centre : 1.0f;
   if (works) t.for_own([&](int k, int, int, int i) { t.y[i] = inv[k] > 0 ? 1.0f : 0.0f; });
   __syncthreads();
   bool coarse = false, sparse = false, medium = true;
@@ -211,14 +196,39 @@ __device__ __forceinline__ void set_up_levels(const ResidentThread<Shape>& t,
   __syncthreads();
 }
 
+// What a channel's iteration knows besides its pixels: in shared memory, kept by the channel's
+// first thread, since every register is a pixel's.
+struct CgState {
+  CgResult<float> result;
+  float tolerance, largest_allowed;   // correction that ends the iteration
+  float norm2, last, previous_alpha;  // SmallestEigenvalue, which shared memory cannot initialise
+
+  __device__ __forceinline__ void start(float tolerance_of) {
+    result = {0, 0, false};
+    tolerance = tolerance_of;
+    keep(SmallestEigenvalue<float>());
+  }
+  __device__ __forceinline__ void add_step(float alpha, float beta) {
+    SmallestEigenvalue<float> smallest{norm2, last, previous_alpha};
+    smallest.add_step(alpha, beta);
+    keep(smallest);
+  }
+  __device__ __forceinline__ void keep(const SmallestEigenvalue<float>& smallest) {
+    norm2 = smallest.norm2, last = smallest.last, previous_alpha = smallest.previous_alpha;
+    largest_allowed = smallest.stop_factor() * tolerance;
+  }
+};
+
 // u: values of the known pixels -> the solution at the others. inv: 1 / diagonal, 0 where nothing
-// is to be solved. A channel that is done waits for the others at the barriers.
+// is to be solved. A channel that is done waits for the others at the barriers. state: started.
 template <typename Shape>
-__device__ __forceinline__ CgResult<float> solve_resident(
-    const ResidentThread<Shape>& t, const ResidentPlan& plan, const ResidentFields& f, float* u,
-    const float* inv, bool active, float tolerance, int max_iterations, float* partial0) {
+__device__ __forceinline__ void solve_resident(const ResidentThread<Shape>& t,
+                                               const ResidentPlan& plan, const ResidentFields& f,
+                                               float* u, const float* inv, bool active,
+                                               int max_iterations, float* partial0,
+                                               CgState* state) {
   constexpr int kCells = Shape::kCells;
-  const float kept = plan.centre / (1 + plan.centre);
+  const float kept = Shape::kDamped ? plan.centre / (1 + plan.centre) : 0.0f;
   const Preconditioner how = choose(t, plan, inv, partial0);
   if (how.coarse) set_up_levels(t, plan, f, inv);
 
@@ -232,15 +242,13 @@ __device__ __forceinline__ CgResult<float> solve_resident(
   });
 
   const int rank = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
-  SmallestEigenvalue<float> smallest;
-  CgResult<float> result{0, 0, false};
   float rz = 0;
   float* partial_pq = t.partial;
   float* partial_rz = t.partial + Shape::kWarps;
   float* partial_max = t.partial + 2 * Shape::kWarps;
   for (int k = 0; k < max_iterations; ++k) {
     if (active) {
-      t.for_own([&](int j, int, int, int i) { t.y[i] = inv[j] * how.second * r[j]; });
+      t.for_own([&](int j, int, int, int i) { t.y[i] = inv[j] * r[j] * how.second; });
     }
     if (!__syncthreads_or(active)) break;
     if (how.coarse) {
@@ -287,10 +295,9 @@ __device__ __forceinline__ CgResult<float> solve_resident(
       const float largest = reduce_partial<Shape>(Max(), partial_max);
       beta = rz > 0 ? dot / rz : 0.0f;
       rz = dot;
-      result.iterations = k + 1;
-      result.last_correction = largest;
-      result.converged = largest <= smallest.stop_factor() * tolerance;
-      if (result.converged || k + 1 == max_iterations) {
+      const bool converged = largest <= state->largest_allowed;
+      if (rank == 0) state->result = {k + 1, largest, converged};
+      if (converged || k + 1 == max_iterations) {
         t.for_own([&](int j, int, int, int) { u[j] += z[j]; });
         active = false;
       }
@@ -312,7 +319,7 @@ __device__ __forceinline__ CgResult<float> solve_resident(
       active = pq > 0;  // else rounding has taken over
       if (active) {
         const float alpha = rz / pq;
-        smallest.add_step(alpha, beta);
+        if (rank == 0) state->add_step(alpha, beta);
         t.for_own([&](int j, int, int, int) {
           u[j] = __fmaf_rn(alpha, p[j], u[j]);
           r[j] = __fmaf_rn(-alpha, q[j], r[j]);
@@ -320,7 +327,6 @@ __device__ __forceinline__ CgResult<float> solve_resident(
       }
     }
   }
-  return result;
 }
 
 }  // namespace impute

@@ -123,6 +123,7 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
   RF_DYNAMIC_SHARED(float, memory);
   RF_SHARED(float, partials, [kChannels * 5 * Shape::kWarps]);
   RF_SHARED(ChannelRange, ranges, [kChannels]);
+  RF_SHARED(CgState, states, [kChannels]);
   const int own = static_cast<int>(threadIdx.z), channels = static_cast<int>(blockDim.z);
   const int rank = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
   const int all = (2 * Shape::kField + 3 * plan.cells) * channels + plan.cells;
@@ -130,7 +131,8 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
     memory[i] = 0;
 
   ResidentThread<Shape> t;
-  t.column = static_cast<int>(threadIdx.x), t.row = static_cast<int>(threadIdx.y) * Shape::kRows;
+  t.column = static_cast<int>(threadIdx.x + threadIdx.y % Shape::kAcross * 32);
+  t.row = static_cast<int>(threadIdx.y / Shape::kAcross) * kCells;
   t.first = (t.row + 1) * Shape::kPitch + t.column + 1;
   t.h = plan.level[0].h, t.w = plan.level[0].w;
   t.y = memory + 2 * own * Shape::kField, t.z = t.y + Shape::kField;
@@ -170,7 +172,7 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
   find_range(t, u, known, has_channel, plan, a.seed, &ranges[own]);
   const ChannelRange& c = ranges[own];
   const int live = c.known > 0 ? pixels - c.known : 0;
-  const float damping = 1 + plan.centre;
+  const float damping = Shape::kDamped ? 1 + plan.centre : 1.0f;
   t.for_own([&](int k, int x, int y, int) {
     u[k] = known[k] && c.range > 0 ? (u[k] - c.shift) * c.scale : 0.0f;
     const int across = (x > 0) + (x + 1 < c.w), along = (y > 0) + (y + 1 < c.h);
@@ -180,12 +182,9 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
   });
   const bool active = live > 0 && c.range > 0;
   const double span = c.range * static_cast<double>(c.scale);
-  CgResult<float> result{0, 0, true};
+  if (rank == 0) states[own].start(static_cast<float>(plan.tolerance * span));
   if (__syncthreads_or(active)) {
-    const CgResult<float> done =
-        solve_resident(t, plan, f, u, inv, active, static_cast<float>(plan.tolerance * span),
-                       a.max_iter, partials);
-    if (active) result = done;
+    solve_resident(t, plan, f, u, inv, active, a.max_iter, partials, &states[own]);
   }
   t.for_own([&](int k, int x, int y, int i) {
     float v = __fmaf_rn(u[k], c.unscale, c.shift);
@@ -201,6 +200,7 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
     });
     if (rank == 0) {
       const int64_t system = image * a.c + channel;
+      const CgResult<float> result = active ? states[own].result : CgResult<float>{0, 0, true};
       a.iterations[system] = result.iterations;
       a.residual[system] = span > 0 ? static_cast<double>(result.last_correction) / span : 0;
       a.status[system] = !c.finite          ? RF_IMPUTE_NON_FINITE
@@ -213,7 +213,9 @@ __global__ void __launch_bounds__(Shape::kThreads* kChannels, 1)
 
 // Whether the images of a plan are solved this way, on any device.
 inline bool is_resident(const Plan& plan, bool in_double) {
-  return !in_double && plan.size[0].h <= kResidentSide && plan.size[0].w <= kResidentSide;
+  const int64_t side = std::max(plan.size[0].h, plan.size[0].w);
+  const bool damped = plan.centre != 0;
+  return !in_double && side <= (damped ? Resident32::kSide : Resident64::kSide);
 }
 
 inline ResidentPlan resident_plan(const Plan& plan, double tol) {
@@ -259,7 +261,11 @@ rf_status run_resident_as(const ResidentPlan& plan, const Arguments& a, rf_strea
 
 inline rf_status run_resident(const Plan& plan, double tol, const Arguments& a, rf_stream stream) {
   const ResidentPlan resident = resident_plan(plan, tol);
-  return run_resident_as<Resident32, kResidentChannels>(resident, a, stream);
+  const GridSize size = plan.size[0];
+  if (std::max(size.h, size.w) <= Resident32::kSide) {
+    return run_resident_as<Resident32, kResidentChannels>(resident, a, stream);
+  }
+  return run_resident_as<Resident64, kResidentChannels>(resident, a, stream);
 }
 
 }  // namespace impute

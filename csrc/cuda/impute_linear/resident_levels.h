@@ -8,8 +8,7 @@
 namespace rf {
 namespace impute {
 
-constexpr int kResidentSide = 32;  // images up to 32 x 32: six levels
-constexpr int kResidentLevels = 6;
+constexpr int kResidentLevels = 7;  // of 64 x 64
 constexpr int kWarpCells = 64;
 
 // A level's position in the arrays below, and its size.
