@@ -177,6 +177,8 @@ def random_sentence(found: Sequence[Score]) -> str:
         s for s in found if s.postprocess == PLAIN and s.estimator not in BASELINES and not math.isnan(s.advantage)
     ]
     if not plain:
+        if any(s.estimator not in BASELINES for s in found) and not any(s.estimator == "rand" for s in found):
+            return "Not known: random pixels were not removed here. Add the estimator rand to the grid; the run then only grows."
         return ""
     best = max(plain, key=lambda s: s.advantage)
     assert best.random is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import html.parser
 import math
 import re
@@ -371,3 +372,46 @@ def test_cells_of_several_versions_of_torch_are_a_doubt(tmp_path: Path) -> None:
     assert "1 cell with torch 2.13.0" in page and "1 cell with torch 2.15.0" in page
     assert "cells with one that was not recorded" in page and "Doubtful" in page
     assert "version of torch" not in build(tmp_path / "b", results=StudyResults(same, results.meta)).read_text()
+
+
+PHONE = """<!doctype html><meta charset="utf-8"><iframe src="page.html" width="400" height="800" style="border:0"></iframe><script>
+function channel(v) { v /= 255; return v <= 0.04045 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4); }
+function light(c) { return 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]); }
+function numbers(text) { return (text.match(/[0-9.]+/g) || [0, 0, 0, 0]).map(Number); }
+window.addEventListener("load", function () {
+  var inside = document.querySelector("iframe").contentWindow, page = inside.document, worst = [], seen = {}, count = 0;
+  page.querySelectorAll("body *").forEach(function (e) {
+    var own = Array.from(e.childNodes).some(function (n) { return n.nodeType === 3 && n.textContent.trim(); });
+    if (!own || !e.getClientRects().length) return;
+    var style = inside.getComputedStyle(e), drawn = e.namespaceURI.endsWith("svg");
+    var ink = numbers(drawn ? style.fill : style.color), under = [255, 255, 255];
+    for (var box = e; box && box.style; box = box.parentElement) {
+      var b = numbers(inside.getComputedStyle(box).backgroundColor);
+      if (b.length === 3 || b[3] > 0) { under = b; break; }
+    }
+    var a = light(ink), b2 = light(under), ratio = (Math.max(a, b2) + 0.05) / (Math.min(a, b2) + 0.05);
+    var size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
+    count += 1;
+    var name = e.tagName + "." + (e.getAttribute("class") || "") + " " + ink.slice(0, 3) + " on " + under.slice(0, 3);
+    if (ratio < (large ? 3 : 4.5) && !seen[name]) { seen[name] = 1; worst.push(name + ": " + ratio.toFixed(2) + " " + e.textContent.slice(0, 20)); }
+  });
+  var out = document.createElement("pre"); out.id = "found";
+  out.textContent = JSON.stringify({ width: inside.innerWidth, overflow: page.documentElement.scrollWidth - inside.innerWidth, worst: worst, count: count });
+  document.body.appendChild(out);
+});
+</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason=NO_BROWSER)
+def test_on_a_phone_nothing_is_cut_and_every_text_has_contrast(full: Path, tmp_path: Path) -> None:
+    """A real 400 pixels: a window of a headless browser is never that narrow. Contrast as WCAG AA asks, 4.5 (3 if large)."""
+    import json
+
+    faint = '<p style="color:#888">control</p>'
+    (tmp_path / "page.html").write_text(full.read_text().replace("</body>", f"{faint}</body>", 1))
+    (tmp_path / "phone.html").write_text(PHONE)
+    dom = dump(tmp_path / "phone.html", tmp_path / "profile", files=True)
+    found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', dom, re.DOTALL).group(1)))  # type: ignore[union-attr]
+    assert found["width"] == 400 and found["overflow"] <= 0
+    assert [text.rpartition(" ")[2] for text in found["worst"]] == ["control"], found["worst"]
+    assert found["count"] > 200
