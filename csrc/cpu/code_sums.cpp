@@ -13,7 +13,6 @@
 
 #include "common/dtype.h"
 #include "common/status.h"
-#include "cpu/support/pack_bytes.h"
 #include "cpu/support/parallel.h"
 #include "cpu/support/simd.h"
 

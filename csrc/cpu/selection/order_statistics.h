@@ -12,7 +12,7 @@
 #include "cpu/selection/select_values.h"
 #include "cpu/selection/value_buckets.h"
 #include "cpu/support/arena.h"
-#include "cpu/support/pack_bytes.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

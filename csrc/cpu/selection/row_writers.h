@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "cpu/support/pack_bytes.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cpu/selection/compress.h"
-#include "cpu/support/pack_bytes.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-#include "cpu/support/pack_bytes.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 

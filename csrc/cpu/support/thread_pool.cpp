@@ -1,7 +1,5 @@
 // A pool of detached threads, made when first needed. A job is open while it wants more workers;
 // idle workers look for an open job for a moment after their last one, then sleep.
-#include "cpu/support/thread_pool.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,8 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "cpu/support/parallel.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
