@@ -79,17 +79,15 @@ RF_HD float uniform_from_word(uint32_t word) {
 // |s| <= 0.1716, whose error is below one unit in the last place.
 RF_HD float log_uniform(uint32_t k) {
   const float u = static_cast<float>(k + 1u);  // exact: at most 2^24
-  int exponent = 0;
-  float m = u;
   // Scale m into [1/sqrt(2), sqrt(2)) by exact powers of two.
   union {
     float f;
     uint32_t i;
   } bits;
   bits.f = u;
-  exponent = static_cast<int>(bits.i >> 23) - 127;
+  int exponent = static_cast<int>(bits.i >> 23) - 127;
   bits.i = (bits.i & 0x007fffffu) | 0x3f800000u;
-  m = bits.f;
+  float m = bits.f;
   if (m > 1.41421354f) {
     m = m * 0.5f;
     exponent += 1;

@@ -10,6 +10,13 @@
 
 #include "common/philox.h"
 
+// Tells the compiler that the turns of the next loop do not depend on each other within a vector.
+#ifdef __clang__
+#define RF_NO_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RF_NO_DEPENDENCE _Pragma("GCC ivdep")
+#endif
+
 namespace {
 
 // MT19937 (Matsumoto and Nishimura, 1998), behind both generators: 624 words, and which is next.
@@ -41,11 +48,11 @@ class Mersenne {
   // Words depend on others at least 227 away, so that vectors of them are made at once.
   void twist() {
     constexpr int64_t kAhead = 397, kBack = kWords - kAhead;
-#pragma GCC ivdep
+    RF_NO_DEPENDENCE
     for (int64_t i = 0; i < kBack; ++i) {
       state_[i] = state_[i + kAhead] ^ mix(state_[i], state_[i + 1]);
     }
-#pragma GCC ivdep
+    RF_NO_DEPENDENCE
     for (int64_t i = kBack; i < kWords - 1; ++i) {
       state_[i] = state_[i - kBack] ^ mix(state_[i], state_[i + 1]);
     }
