@@ -147,6 +147,7 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
   rf::parallel_for(groups, grain, [&](int64_t begin, int64_t end, int thread) {
     Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
     ready[thread] = 1;
+    int64_t prepared = -1;  // the image whose mask the worker has set up
     for (int64_t group = begin; group < end; ++group) {
       System systems[kSystems];
       for (int64_t channel = 0; channel < (by_image ? job.c : 1); ++channel) {
@@ -156,7 +157,9 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
                           : by_image ? System{images[k], channel}
                                      : System{images[k / job.c], k % job.c};
         }
-        worker.template solve<kCustom>(systems, channel > 0, planned ? plans : nullptr);
+        const bool shared = kSystems == 1 ? systems[0].image == prepared : channel > 0;
+        worker.template solve<kCustom>(systems, shared, planned ? plans : nullptr);
+        prepared = systems[0].image;
       }
     }
   });

@@ -5,6 +5,8 @@
 //   ascend    y += P(e);  z = (r + O(y)) / D;  r.z, max |z|
 //   direct    u += alpha p (of the iteration before);  p = z + beta p;  q = A p;  p.q
 //
+// The first descent makes r = L(u) instead, and the first direction is z.
+//
 // q takes the place of z row by row, as z is needed no more: less memory is less to wait for.
 // Threads that share an image do a pass band by band.
 //
@@ -41,9 +43,8 @@ class Solver {
   // Solves for u, which holds known values and 0 at unknown pixels, to an error of about
   // `tolerance`; only the systems of `wanted`.
   void run(Mask wanted, Vec tolerance, int max_iterations, Outcome<Layout>* out) {
-    start();
     Vec rz, largest;
-    precondition(Vec{}, &rz, &largest);
+    precondition<true>(Vec{}, &rz, &largest);
 
     SmallestEigenvalue<Real> smallest[kSpectra];
     Vec stop = stop_below(smallest, tolerance);
@@ -53,9 +54,15 @@ class Solver {
     out->converged = wanted ? finishing : out->converged;
     out->last_correction = select<Real>(wanted, largest, out->last_correction);
     Vec alpha{}, beta{};
+    bool directed = false;
     for (int k = 1; k < max_iterations && any(active); ++k) {
       Vec pq;
-      direct(alpha, keep<Real>(active, beta), &pq);
+      if (directed) {
+        direct<false>(alpha, keep<Real>(active, beta), &pq);
+      } else {
+        direct<true>(alpha, beta, &pq);
+      }
+      directed = true;
       const Mask stuck = active & ~(pq > Vec{});  // p.q <= 0: rounding has taken over
       active &= ~stuck;
       const Vec step = rz / select<Real>(active, pq, splat<Real>(Real(1)));
@@ -65,7 +72,7 @@ class Solver {
       }
       stop = stop_below(smallest, tolerance);
       const Vec previous = rz;
-      precondition(alpha, &rz, &largest);
+      precondition<false>(alpha, &rz, &largest);
       out->iterations -= active;  // a true mask is -1
       out->last_correction = select<Real>(active, largest, out->last_correction);
       finishing = active & (largest <= stop);
@@ -75,7 +82,12 @@ class Solver {
       beta = keep<Real>(previous > Vec{}, beta);
     }
     // The budget is spent: the last correction still helps.
-    finish(alpha, keep<Real>(finishing | active, splat<Real>(Real(1))));
+    const Vec last = keep<Real>(finishing | active, splat<Real>(Real(1)));
+    if (directed) {
+      finish<true>(alpha, last);
+    } else {
+      finish<false>(alpha, last);
+    }
   }
 
  private:
@@ -100,8 +112,9 @@ class Solver {
   }
 
   // r -= alpha q; z = the preconditioned r.
+  template <bool kFirst>
   void precondition(Vec alpha, Vec* rz, Vec* largest) {
-    descend(alpha);
+    each_band([&](int64_t band, int thread) { descend_band<kFirst>(band, thread, alpha); });
     solve_coarse<Layout, kCustom>(*grid_);
     ascend(rz, largest);
   }
@@ -147,27 +160,6 @@ class Solver {
     *largest = Layout::max(top);
   }
 
-  // r = L(u) at unknown pixels; p = 0.
-  void start() {
-    each_band([&](int64_t band, int) { start_band(band); });
-  }
-  void start_band(int64_t band) const {
-    for (int64_t j = f_.band_begin(band); j < f_.band_end(band); ++j) {
-      Real *r = f_.row(f_.r, j), *p = f_.row(f_.p, j);
-      const Real* mid = f_.row(f_.u, j);
-      const Real *up = j > 0 ? mid - f_.stride : mid, *down = j + 1 < f_.h ? mid + f_.stride : mid;
-      const int8_t* unknown = f_.unknown_row(j);
-      each_span(j, [&](Span span) {
-        laplacian<Layout, kCustom>(
-            up, mid, down, j > 0, j + 1 < f_.h, span, f_, [&](int64_t i, Vec l) {
-              store<Real>(p + i, Vec{});
-              store<Real>(r + i, keep<Real>(load_mask<Real>(unknown + i), l));
-            });
-      });
-    }
-    save_r(band);
-  }
-
   // Three rows that move down the image: where the one below the current row goes, and the three
   // for row j, zeros beyond the border.
   struct MovingRows {
@@ -182,11 +174,9 @@ class Solver {
     return {j > 0 ? rows.up : f_.zeros, rows.mid, j + 1 < f_.h ? rows.down : f_.zeros};
   }
 
-  void descend(Vec alpha) {
-    each_band([&](int64_t band, int thread) { descend_band(band, thread, alpha); });
-  }
   // Writes the coarse rows of the band, for which it
   // needs the residual one row and y two rows beyond it.
+  template <bool kFirst>
   void descend_band(int64_t band, int thread, const Vec& alpha_in) const {
     const Vec alpha = alpha_in;
     const Rings<Real>& rings = f_.rings[thread];
@@ -199,15 +189,29 @@ class Solver {
       Real* r = f_.row(f_.r, j);
       if (j < band_begin) r = f_.saved_r_row(band, j);
       if (j >= band_end) r = f_.saved_r_row(band + 1, j);
-      const Real *q = f_.row(f_.z, j), *inv_diag = f_.inv_diag_row(j);
+      const Real* inv_diag = f_.inv_diag_row(j);
+      const auto put = [&](int64_t i, Vec v) {
+        store<Real>(r + i, v);
+        store<Real>(y + i, load(inv_diag + i) * v);
+      };
       clear_around(j, y);
-      each_span(j, [&](Span span) {
-        for (int64_t i = span.begin; i < span.end; i += kVec) {
-          const Vec v = load(r + i) - alpha * load(q + i);
-          store<Real>(r + i, v);
-          store<Real>(y + i, load(inv_diag + i) * v);
-        }
-      });
+      if constexpr (kFirst) {
+        const Real* mid = f_.row(f_.u, j);
+        const Real *up = j > 0 ? mid - f_.stride : mid,
+                   *down = j + 1 < f_.h ? mid + f_.stride : mid;
+        const int8_t* unknown = f_.unknown_row(j);
+        each_span(j, [&](Span span) {
+          laplacian<Layout, kCustom>(
+              up, mid, down, j > 0, j + 1 < f_.h, span, f_,
+              [&](int64_t i, Vec l) { put(i, keep<Real>(load_mask<Real>(unknown + i), l)); });
+        });
+      } else {
+        const Real* q = f_.row(f_.z, j);
+        each_span(j, [&](Span span) {
+          for (int64_t i = span.begin; i < span.end; i += kVec)
+            put(i, load(r + i) - alpha * load(q + i));
+        });
+      }
     };
     const int64_t begin = std::max<int64_t>(0, band_begin - 1), end = std::min(f_.h, band_end + 1);
     int64_t coarse_row = band_begin / 2;
@@ -284,11 +288,13 @@ class Solver {
     save_ends(band, f_.z, 1, [&](int64_t b, int64_t j) { return f_.saved_z_row(b, j); });
   }
 
+  template <bool kFirst>
   void direct(Vec alpha, Vec beta, Vec* pq) {
-    each_band([&](int64_t band, int) { direct_band(band, alpha, beta); });
+    each_band([&](int64_t band, int) { direct_band<kFirst>(band, alpha, beta); });
     Vec none;
     total(pq, &none);
   }
+  template <bool kFirst>
   void direct_band(int64_t band, const Vec& alpha_in, const Vec& beta_in) const {
     const Vec alpha = alpha_in, beta = beta_in;
     const auto advance = [&](int64_t j) {
@@ -296,6 +302,10 @@ class Solver {
       const Real* z = f_.row(f_.z, j);
       each_span(j, [&](Span span) {
         for (int64_t i = span.begin; i < span.end; i += kVec) {
+          if constexpr (kFirst) {
+            store<Real>(p + i, load(z + i));
+            continue;
+          }
           const Vec old = load(p + i);
           store<Real>(u + i, load(u + i) + alpha * old);
           store<Real>(p + i, load(z + i) + beta * old);
@@ -307,7 +317,7 @@ class Solver {
       const Real* z = f_.saved_z_row(border, j);
       each_span(j, [&](Span span) {
         for (int64_t i = span.begin; i < span.end; i += kVec)
-          store<Real>(p + i, load(z + i) + beta * load(p + i));
+          store<Real>(p + i, kFirst ? load(z + i) : load(z + i) + beta * load(p + i));
       });
     };
     const int64_t begin = f_.band_begin(band), end = f_.band_end(band);
@@ -338,16 +348,19 @@ class Solver {
     save_r(band);
   }
 
+  template <bool kDirected>
   void finish(Vec alpha, Vec last) {
-    each_band([&](int64_t band, int) { finish_band(band, alpha, last); });
+    each_band([&](int64_t band, int) { finish_band<kDirected>(band, alpha, last); });
   }
+  template <bool kDirected>
   void finish_band(int64_t band, const Vec& alpha, const Vec& last) const {
     for (int64_t j = f_.band_begin(band); j < f_.band_end(band); ++j) {
       Real* u = f_.row(f_.u, j);
       const Real *p = f_.row(f_.p, j), *z = f_.row(f_.z, j);
       each_span(j, [&](Span span) {
         for (int64_t i = span.begin; i < span.end; i += kVec) {
-          store<Real>(u + i, (load(u + i) + alpha * load(p + i)) + last * load(z + i));
+          const Vec so_far = kDirected ? load(u + i) + alpha * load(p + i) : load(u + i);
+          store<Real>(u + i, so_far + last * load(z + i));
         }
       });
     }

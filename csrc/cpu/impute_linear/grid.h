@@ -226,9 +226,9 @@ void fill_constants(Grid<Layout>* grid) {
     for (Real* row : rings.residual) clear_rows(row, 0, 1, f.stride);
   }
   clear_rows(f.zeros, 0, 1, f.stride);
-  grid->team.rows(f.h, f.n, [&](int64_t begin, int64_t end, int) {
-    for (Real* field : {f.u, f.r, f.p, f.q, f.z}) clear_rows(field, begin, end, f.stride);
-  });
+  // Setting up for a mask writes the other fields; pixels leave the padding of this one.
+  grid->team.rows(f.h, f.n,
+                  [&](int64_t begin, int64_t end, int) { clear_rows(f.u, begin, end, f.stride); });
   for (int l = 1; l < plan.levels; ++l) {
     Level<Layout>& c = grid->level[l];
     fill_row(c.even, c.stride, c.w, [](int64_t x) { return x == 0 ? 1.0 : 0.75; });
@@ -236,9 +236,6 @@ void fill_constants(Grid<Layout>* grid) {
     const bool odd_width = plan.size[l - 1].w % 2 != 0;
     fill_row(c.inv_children, c.stride, c.w,
              [&](int64_t x) { return odd_width && x == c.w - 1 ? 0.5 : 0.25; });
-    grid->team.rows(c.h, c.n, [&](int64_t begin, int64_t end, int) {
-      for (Real* field : {c.r, c.y, c.b, c.inv_diag}) clear_rows(field, begin, end, c.stride);
-    });
   }
 }
 

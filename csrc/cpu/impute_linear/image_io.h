@@ -131,10 +131,12 @@ void read_rows(const Job& job, const System* systems, int64_t begin, int64_t end
 }
 
 // Reads the systems into u and normalises them: known pixels scaled, removed ones 0 (the mean of
-// the known); z becomes a copy. known: how many known pixels a system has. buffers: by thread.
+// the known); z becomes a copy if sweeps will take turns between both. known: how many known pixels
+// a system has. buffers: by thread.
 template <typename Layout>
 void read_systems(const Job& job, const System* systems, const int64_t* known, Grid<Layout>* grid,
-                  const RowBuffers<typename Layout::Real>* buffers, Scaling* scaling) {
+                  const RowBuffers<typename Layout::Real>* buffers, bool copy_to_z,
+                  Scaling* scaling) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
   Fine<Layout>& f = grid->fine;
@@ -183,7 +185,7 @@ void read_systems(const Job& job, const System* systems, const int64_t* known, G
         const V<Real> v = keep<Real>(~load_mask<Real>(removed + i) & (scale > V<Real>{}),
                                      (load(u + i) - shift) * scale);
         store<Real>(u + i, v);
-        store<Real>(z + i, v);
+        if (copy_to_z) store<Real>(z + i, v);
       }
     }
   });

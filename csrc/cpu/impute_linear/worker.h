@@ -88,7 +88,7 @@ class Worker {
       set_up<kCustom>();
     }
     Scaling scaling[Layout::kSystems];
-    read_systems<Layout>(job_, systems, known_, &grid_, buffers_, scaling);
+    read_systems<Layout>(job_, systems, known_, &grid_, buffers_, any_sweeps_, scaling);
     V<Real> tolerance{};
     for (int lane = 0; lane < Layout::kVec; ++lane) {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
