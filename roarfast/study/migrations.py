@@ -10,6 +10,7 @@ found under the new names.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -137,6 +138,36 @@ def version_of(database: sqlite3.Connection) -> int:
     if number == 0 and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return 1  # written before the file itself carried the number
     return number
+
+
+def columns_of(database: sqlite3.Connection) -> dict[str, list[tuple[str, str]]]:
+    """Names and types of the columns of every table of a store, in order."""
+    tables = [str(row[0]) for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {
+        table: [
+            (str(name), str(kind))
+            for name, kind in database.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+        ]
+        for table in tables
+    }
+
+
+def expected_columns(version: int) -> dict[str, list[tuple[str, str]]]:
+    """What `columns_of` gives for a whole store of a version."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        for step in MIGRATIONS[:version]:
+            step(database)
+        return columns_of(database)
+
+
+def table_damage(database: sqlite3.Connection) -> str:
+    """Which tables of a store are not what its version wrote, which no check of SQLite sees; empty if all are well."""
+    version = version_of(database)
+    if not 0 < version <= VERSION:
+        return ""
+    found = columns_of(database)
+    wrong = [table for table, columns in expected_columns(version).items() if found.get(table) != columns]
+    return f"the columns of {', '.join(wrong)} are not those of version {version}" if wrong else ""
 
 
 def migrate(database: sqlite3.Connection) -> None:

@@ -7,9 +7,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from roarfast.study.migrations import VERSION, version_of
+from roarfast.study.migrations import VERSION, expected_columns, table_damage, version_of
 from roarfast.study.runfolder import RunFolder
-from roarfast.study.store import Store, is_whole
+from roarfast.study.store import Store, is_whole, text
 
 _TABLES = ("cells", "work")
 
@@ -42,11 +42,13 @@ def _look(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
     """What SQLite finds wrong with a file, and if anything is, the rows that are whole."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    connection.text_factory = text
     try:
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
-        if found == ["ok"]:
-            connection.execute("SELECT count(*) FROM sqlite_master")
+        if found == ["ok"] and not (damage := table_damage(connection)):
             return "", rows
+        if found == ["ok"]:
+            found = [damage]
         if version_of(connection) == VERSION:
             for table in _TABLES:
                 rows[table] = _whole_rows(connection, table)
@@ -55,7 +57,7 @@ def _look(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
         if "malformed" not in str(error):
             return "", rows  # locked, not readable, …: the store says so itself
         return str(error), rows
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         return str(error), rows
     finally:
         connection.close()
@@ -63,15 +65,15 @@ def _look(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
 
 def _whole_rows(connection: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
     """Read from both ends, each time up to the page that cannot be read."""
-    connection.row_factory = sqlite3.Row
-    connection.text_factory = lambda content: content.decode("utf-8", "replace")
+    names = [name for name, _ in expected_columns(VERSION)[table]]  # the table's own may be damaged
     found: dict[str, dict[str, Any]] = {}
     for direction in ("ASC", "DESC"):
         try:
-            for row in connection.execute(f"SELECT * FROM {table} ORDER BY rowid {direction}"):
-                if is_whole(dict(row), table):
-                    found[row["key"]] = dict(row)
-        except (sqlite3.DatabaseError, IndexError):
+            for values in connection.execute(f"SELECT * FROM {table} ORDER BY rowid {direction}"):
+                row = dict(zip(names, values))
+                if len(values) == len(names) and is_whole(row, table):
+                    found[row["key"]] = row
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             continue
     return list(found.values())
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from roarfast.study.errors import OutOfSpace, StudyError
 from roarfast.study.keys import digest
-from roarfast.study.migrations import VERSION, migrate, version_of
+from roarfast.study.migrations import VERSION, migrate, table_damage, version_of
 from roarfast.study.records import STAGES, Cell, Record, record_from_row
 from roarfast.study.runfolder import RunFolder
 
@@ -58,6 +58,7 @@ class Store:
             connection = sqlite3.connect(path, isolation_level=None, timeout=30)
         except (OSError, sqlite3.Error) as error:
             raise StudyError(f"cannot write to the run folder {path.parent}: {error}") from None
+        connection.text_factory = text
         store = cls(connection, path)
         with store._guarded():
             connection.execute("PRAGMA journal_mode=WAL")
@@ -66,7 +67,6 @@ class Store:
             _quick_check(connection, path)
             migrate(connection)
         connection.row_factory = sqlite3.Row
-        connection.text_factory = _text
         return store
 
     @classmethod
@@ -82,6 +82,7 @@ class Store:
                 f"{folder} is no run folder: {path} does not exist (roarfast run FILE --out {folder})"
             )
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)
+        connection.text_factory = text
         try:
             _refuse_newer(connection, path)
             _quick_check(connection, path)
@@ -91,11 +92,11 @@ class Store:
                 connection.close()
                 migrate(copy)
                 connection = copy
+                connection.text_factory = text
             connection.execute("SELECT 1 FROM meta")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # messages quote damaged names
             raise StudyError(f"{path} cannot be read as a store of results: {error}") from None
         connection.row_factory = sqlite3.Row
-        connection.text_factory = _text
         return cls(connection, path)
 
     def close(self) -> None:
@@ -349,11 +350,11 @@ class Store:
             if "full" in str(error) or ("I/O" in str(error) and _is_full(self.path.parent)):
                 raise OutOfSpace(disk_full_message(self.path.parent)) from None
             raise StudyError(f"cannot write {self.path}: {error}") from None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # messages quote damaged names
             raise StudyError(f"{self.path} is damaged or no store of results: {error}") from None
 
 
-def _text(content: bytes) -> str:
+def text(content: bytes) -> str:
     """Text of the store; damaged bytes become other characters, which the digest of the row then does not fit."""
     return content.decode("utf-8", "replace")
 
@@ -398,10 +399,12 @@ def _quick_check(database: sqlite3.Connection, path: Path) -> None:
     """
     try:
         found = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
         found = [str(error)]
+    if found == ["ok"] and (damage := table_damage(database)):
+        found = [damage]
     if found != ["ok"]:
         raise StudyError(
             f"{path} is damaged or no store of results ({'; '.join(found)}). `sqlite3 {path.name} .recover` may save "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.study import Study, training
 from roarfast.study.errors import StudyError
 from roarfast.study.progress import TaskProgress
+from roarfast.study.recovery import recover
 from roarfast.study.results import load
+from roarfast.study.store import Store
 from roarfast.study.training import Trainer
 
 TEXT = (
@@ -179,6 +182,46 @@ def test_a_store_whose_pages_do_not_fit_is_refused_by_readers_and_replaced_by_a_
     assert path.with_name("results.damaged-1.sqlite").read_bytes() == content
     assert outcome(copy / "run") == outcome(finished / "run")
     assert not any("damaged" in note for note in run(copy))
+
+
+@pytest.mark.parametrize(
+    ("change", "saved"),
+    [("ALTER TABLE cells RENAME COLUMN tv_map TO tv_mbp", True), ("ALTER TABLE cells RENAME TO cellr", False)],
+)
+def test_a_store_whose_tables_are_misnamed_is_refused_by_readers_and_replaced_by_a_run(
+    finished: Path, copy: Path, change: str, saved: bool
+) -> None:
+    with contextlib.closing(sqlite3.connect(copy / "run" / "results.sqlite")) as database, database:
+        cells, work = (database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("cells", "work"))
+        database.execute(change)
+    with pytest.raises(StudyError, match=r"results\.sqlite is damaged .*the columns of cells"):
+        load(copy / "run")
+    (note,) = (note for note in run(copy) if "the columns of cells" in note)
+    assert f" {work + (cells if saved else 0)} rows were saved" in note
+    assert outcome(copy / "run") == outcome(finished / "run")
+
+
+@pytest.mark.parametrize("bit", [0x01, 0x20, 0x80])
+def test_no_damaged_byte_of_the_first_page_is_an_error_without_a_name(copy: Path, tmp_path: Path, bit: int) -> None:
+    whole = (copy / "run" / "results.sqlite").read_bytes()
+    folder = tmp_path / "one"
+    folder.mkdir()
+    for place in range(bit % 13, 4096, 13):
+        (folder / "results.sqlite").write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        try:
+            with Store.open_readonly(folder) as store:
+                store.records()
+        except StudyError as error:
+            assert "results.sqlite" in str(error)
+        recover(folder)
+        try:
+            with Store.create(folder) as store:
+                store.drop_damaged()
+                store.rows()
+        except StudyError as error:
+            assert "results.sqlite" in str(error), place
+        shutil.rmtree(folder)
+        folder.mkdir()
 
 
 def test_any_flipped_bit_of_a_sealed_file_is_noticed_or_harmless(tmp_path: Path) -> None:
