@@ -6,14 +6,16 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python}
 : "${CXX:?set CXX to the compiler to try}"
-export CXX
+compiler=$CXX
+unset CXX  # torch.compile, which a test uses, would take it for its own code
 
-build=$PWD/build/compiler-$(basename "$CXX")
+build=$PWD/build/compiler-$(basename "$compiler")
 copy=$build/package
 mkdir -p "$copy"
 cp -r roarfast "$copy/"
 rm -f "$copy"/roarfast/*.so
-cmake -S . -B "$build" -G Ninja -DROARFAST_CUDA=off -DROARFAST_SIMD_LEVELS=v3 -DROARFAST_OUTPUT_DIR="$copy/roarfast" \
+cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DROARFAST_CUDA=off -DROARFAST_SIMD_LEVELS=v3 \
+  -DROARFAST_OUTPUT_DIR="$copy/roarfast" \
   -DPython_EXECUTABLE="$(command -v "$PYTHON")" >"$build.log" || { cat "$build.log"; exit 1; }
 cmake --build "$build" -- --quiet
 
