@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 import roarfast as rf
+from roarfast import metrics
 from roarfast.metrics import Responses, bootstrap
 from roarfast.metrics.agreement import agreement
 from roarfast.metrics.resampling import Resampled, Statistic, weighted_mean
 from roarfast.metrics.scores.soundness import CONVENTIONS, at_level
 from roarfast.study import Study, load
-from roarfast.study.cells import CellWork
-from roarfast.study.curves import attribution
+from roarfast.study.curves import CurveWork
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import CellsTask
 from roarfast.study.work import Clock, Work
@@ -78,8 +78,7 @@ class Run:
                 if (c.protocol, c.estimator, c.postprocess, c.trial) == ("soundness", estimator, k, trial)
             )
             answers, task = Responses.load(self.files.responses(curve.key)), self.tasks[curve.key]
-            cell = CellWork(self.work, task, Clock(), lambda text: None)
-            a = attribution(cell)
+            a = CurveWork(self.work, task, Clock(), lambda text: None).attribution()
             selection = replace(self.work.selection(task.codes, "test", "lerf"), drops=tuple(answers.rates.tolist()))
             maps = None if task.codes.base is None else self.work.stored_maps(estimator, task.codes.base, "test")
             codes, _ = selection.codes(maps, np.arange(len(a), dtype=np.int64), a.shape[1:])
@@ -227,6 +226,31 @@ def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
     return found
 
 
+SEPARATED = {  # score → Table 1 of 002
+    "completeness": "0.503 ± 0.112", "soundness(step=0.02)": "0.183 ± 0.046", "deletion(indicator=accuracy)": "0.019 ± 0.011",
+    "road(order=morf)": "0.014 ± 0.009",
+}  # fmt: skip
+
+
+def separations(run: Run, count: int) -> Iterator[tuple[str, str, str, float]]:
+    """(score, scheme, estimator, distance): the two nearest of the curves of a map, and of it after Introduce and Remove."""
+    work, images, labels = run.work, run.work.test.images[:count], run.work.test.labels[:count]
+    tasks = [t for t in run.tasks.values() if t.cell.protocol == "soundness" and t.cell.trial == 0]
+    for estimator in ("ig", "gc"):
+        (task,) = (t for t in tasks if (t.cell.estimator, t.cell.postprocess) == (estimator, "plain"))
+        a = CurveWork(work, task, Clock(), lambda text: None).attribution()[:count].astype(np.float64)
+        a = a / np.maximum(a.max((1, 2), keepdims=True), 1e-30)
+        for scheme in ("constant", "random", "partial"):
+            three = {"original": a, "introduce": metrics.introduce(a, scheme), "remove": metrics.remove(a, scheme)}
+            found = metrics.evaluate(
+                work.base_model(task.base), images, three, labels=labels, metrics=list(SEPARATED), layout="NHWC", mean=work.train.mean,
+                std=work.train.std, resamples=0, progress=False,
+            )  # fmt: skip
+            for score in found:
+                curves = {k: np.stack([r.curve.x, r.curve.value], 1) for k, r in found[score].items()}
+                yield score, scheme, estimator, metrics.separation(curves)[0]
+
+
 def number(x: float) -> str:
     return "–" if np.isnan(x) else f"{x:.3f}"
 
@@ -294,6 +318,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/scores-cifar10"))
     parser.add_argument("--facts", default="", help="a sentence on what was run and how long it took")
     parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument("--separation", type=int, default=0, metavar="N", help="also Table 1 of 002, on N images")
     arguments = parser.parse_args()
     run = Run(arguments.run, arguments.data_root)
     table: dict[Key, Resampled] = {}
@@ -338,6 +363,25 @@ def main() -> None:
         ]
         rows.append(f"| {a} | " + " | ".join(cells) + " |")
     rows += ["", "· : no more than chance would give (p ≥ 0.05, each pair by itself)."]
+    if arguments.separation:
+        apart = list(separations(run, arguments.separation))
+        write(
+            arguments.out / "separation.csv", ["score", "scheme", "estimator", "distance"], [list(row) for row in apart]
+        )
+        rows += [
+            "", "## Separation of curves (Table 1 of 002)", "",
+            f"Hausdorff distance between the two nearest curves of a map, and of it after *Introduce* and *Remove* (clipped to [0, 1]); first trial, "
+            f"{arguments.separation} images, IG / Grad-CAM.", "", "| score | constant | random | partial | mean | paper |", "|---|---|---|---|---|---|",
+        ]  # fmt: skip
+        for score, theirs in SEPARATED.items():
+            by = {
+                scheme: [d for s, m, _, d in apart if (s, m) == (score, scheme)]
+                for scheme in ("constant", "random", "partial")
+            }
+            cells = [" / ".join(number(d) for d in found) for found in by.values()]
+            rows.append(
+                f"| {score} | " + " | ".join(cells) + f" | {number(float(np.mean(list(by.values()))))} | {theirs} |"
+            )
     (arguments.out / "README.md").write_text(text + "\n" + "\n".join(rows) + "\n")
     print(text)
 
