@@ -152,8 +152,6 @@ class Claim:
         found = [c.verdict for c in self.comparisons]
         if all(v == "holds" for v in found):
             return "holds"
-        if all(v == "fails" for v in found):
-            return "does not hold"
         if "holds" not in found and "fails" not in found:
             return "cannot be told here"
         counts = [
@@ -161,7 +159,7 @@ class Claim:
             for v, name in (("holds", "hold"), ("fails", "fail"), ("open", "open"))
             if v in found
         ]
-        return f"partly: {', '.join(counts)} of {len(found)}"
+        return f"{'partly' if 'holds' in found else 'does not hold'}: {', '.join(counts)} of {len(found)}"
 
 
 def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
