@@ -231,7 +231,7 @@ class ProcessPool:
         with self._log(worker).open("ab") as log:
             process = subprocess.Popen(
                 # -P: the working folder is no place for modules; somebody else's random.py may lie there.
-                [sys.executable, "-P", "-m", "roarfast.study.workers", str(os.getpid())],
+                [sys.executable, "-P", "-m", "roarfast.study.workers", str(os.getpid()), str(time.monotonic())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -266,8 +266,13 @@ class ProcessPool:
             yield Event(worker, "died", task, f"the worker process died ({how}); its output is in {self._log(worker)}")
 
 
-def main(parent: int) -> None:
-    """Serves tasks until stdin ends or the parent is gone."""
+def main(parent: int, started: float) -> None:
+    """Serves tasks until stdin ends or the parent is gone.
+
+    Args:
+        parent: Its process.
+        started: When that started this one; one clock serves all processes of a machine.
+    """
     _end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     # Events go to a private copy of stdout; whatever a library prints goes to the log.
@@ -281,7 +286,7 @@ def main(parent: int) -> None:
 
     settings = Settings(**json.loads(sys.stdin.readline()))
     RunFolder(settings.folder).hold_as_worker()
-    worker = Worker(settings, begun=time.process_time())  # the interpreter and the imports so far
+    worker = Worker(settings, begun=max(0.0, time.monotonic() - started))  # the interpreter and the imports so far
     last_update = 0.0
 
     def on_update(text: str) -> None:
@@ -309,4 +314,4 @@ def _end_with_parent(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), float(sys.argv[2]))

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.ray_cluster import NODE, two_nodes
 from helpers.study_helpers import TINY, outcome, write_tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'roarfast[ray]'")
-
-from ray.cluster_utils import Cluster as RayCluster
 
 from roarfast.study.cluster import connect as connecting
 from roarfast.study.cluster.pool import why
@@ -30,26 +29,13 @@ from roarfast.study.progress import TaskProgress
 from roarfast.study.study import Study
 
 SMALL = TINY.replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand"]')
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head that does no work, and two nodes of one CPU."""
-    before = dict(os.environ)
-    os.environ |= {"RAY_worker_niceness": "0", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    found = RayCluster(
-        initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False}, connect=False
-    )
-    try:
-        for _ in range(2):
-            found.add_node(**NODE)
+    with two_nodes() as found:
         yield found
-    finally:
-        ray.shutdown()
-        found.shutdown()
-        os.environ.clear()
-        os.environ |= before
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +179,7 @@ def test_other_versions_are_named() -> None:
 
 def test_a_worker_out_of_memory_says_what_to_do() -> None:
     for error in (
-        ray.exceptions.OutOfMemoryError(),
+        ray.exceptions.OutOfMemoryError("the node is full"),
         RuntimeError("1 worker(s) were killed due to the node running low on memory."),
     ):
         text = why(error, "node7")
