@@ -1,7 +1,7 @@
 // What module.cpp (one per module) calls and bindings.cpp (one for all) defines.
 #pragma once
 
-struct _object;  // PyObject
+struct _object;  // NOLINT(bugprone-reserved-identifier): the name that CPython has for PyObject
 
 namespace rf {
 

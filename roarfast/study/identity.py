@@ -15,9 +15,10 @@ from roarfast.explain.names import split_name
 from roarfast.study.errors import StudyError
 from roarfast.study.keys import digest
 from roarfast.study.migrations import hashed_removal
+from roarfast.study.outside import code_of
 from roarfast.study.protocols import find
 from roarfast.study.records import Cell
-from roarfast.study.schema import BASELINES, StudyConfig, code_of
+from roarfast.study.schema import BASELINES, StudyConfig
 from roarfast.study.stored_maps import is_stored
 from roarfast.study.usercode import source_files, source_of
 from roarfast.train import build_model

@@ -15,8 +15,9 @@ from roarfast.explain import Explainer
 from roarfast.explain.names import split_name
 from roarfast.study import stored_maps
 from roarfast.study.errors import StudyError
+from roarfast.study.outside import OutsideConfig
 from roarfast.study.protocols import find
-from roarfast.study.schema import OutsideConfig, StudyConfig
+from roarfast.study.schema import StudyConfig
 from roarfast.study.stored_maps import is_stored
 from roarfast.train import build_model, load_weights
 

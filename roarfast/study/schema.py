@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import itertools
-import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,14 +16,12 @@ from pydantic import (
     model_validator,
 )
 
-from roarfast._objects import is_reference, load_object
 from roarfast.data.load import SOURCES
-from roarfast.explain.external import External, of_captum_class
 from roarfast.explain.options import Options
 from roarfast.explain.record import Estimator as EstimatorRecord
-from roarfast.study import fills, names, stored_maps
+from roarfast.study import fills, names
+from roarfast.study.outside import OutsideConfig, Section, code_of, importable, name_references, record_of
 from roarfast.study.protocols import find
-from roarfast.study.usercode import source_of
 from roarfast.train.recipe import Recipe, get_recipe
 
 Order = Literal["morf", "lerf"]
@@ -55,28 +48,11 @@ ProtocolName = Annotated[str, AfterValidator(_protocol)]
 
 def _estimator(text: str, info: ValidationInfo) -> str:
     objects = (info.context or {}).get("estimators", {})
-    return names.canonical_estimator(text, {name: _record(reference) for name, reference in objects.items()})
-
-
-def _record(reference: Any) -> EstimatorRecord | None:
-    """The record that a reference names, if it names one: what is wrong with others is told where they are listed."""
-    try:
-        found = load_object(reference)
-    except (ValueError, TypeError, AttributeError):
-        return None
-    return found if isinstance(found, EstimatorRecord) else None
+    return names.canonical_estimator(text, {name: record_of(reference) for name, reference in objects.items()})
 
 
 def _postprocess(text: str, info: ValidationInfo) -> str:
     return names.canonical_postprocess(text, (info.context or {}).get("postprocessings", ()))
-
-
-def _importable(text: str) -> str:
-    if stored_maps.is_stored(text):
-        stored_maps.place(text)
-    else:
-        load_object(text)
-    return text
 
 
 def _fill(value: str | tuple[int, ...]) -> str | tuple[int, ...]:
@@ -89,15 +65,11 @@ Postprocess = Annotated[str, AfterValidator(_postprocess)]
 Drop = Annotated[float, AfterValidator(_drop)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 MAX_RATES = 254
 MAX_TRIALS = 10_000
 
 
-class DataConfig(_Section):
+class DataConfig(Section):
     """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
 
     `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
@@ -144,7 +116,7 @@ class DataConfig(_Section):
         return self.path is not None or self.train is not None
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """Which network; `options` go to its factory.
 
     `weights` is a state dict to start from. With `trained` the network is done: its weights are those of the file, or those
@@ -155,7 +127,7 @@ class ModelConfig(_Section):
     name: str = "convnet"
     weights: str | None = None
     trained: bool = False
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     version: int | None = Field(None, ge=1)
 
 
@@ -168,7 +140,7 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
     recipe: str = "quick"
-    function: Annotated[str, AfterValidator(_importable)] | None = None
+    function: Annotated[str, AfterValidator(importable)] | None = None
     version: int | None = Field(None, ge=1)
 
     def as_hashed(self) -> dict[str, Any]:
@@ -181,7 +153,7 @@ class TrainConfig(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
-class ExplainConfig(_Section):
+class ExplainConfig(Section):
     """How maps are computed."""
 
     conventions: Literal["standard", "paper"] = "standard"
@@ -189,10 +161,10 @@ class ExplainConfig(_Section):
     target: Literal["predicted", "label"] = "predicted"
     batch_size: int = Field(256, ge=1)
     dtype: Literal["float32", "float16"] = "float32"
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
-class RemovalConfig(_Section):
+class RemovalConfig(Section):
     """Which pixels count as the top t, and what takes their place."""
 
     rule: Literal["exact", "percentile", "strict"] = "exact"
@@ -201,62 +173,13 @@ class RemovalConfig(_Section):
     tolerance: float = Field(1e-5, gt=0, lt=1)
 
 
-class OutsideConfig(_Section):
-    """An estimator or post-processing that somebody else wrote.
-
-    `object` is `package.module:object`: of an estimator `f(model, x, target, **options)`, a class like those of captum, or a
-    `roarfast.explain.Estimator`, whose passes may be shared with other estimators; of a post-processing `f(maps, **options)`; one with the attribute `random = True` also
-    gets `seed` and `index`, the sample ids, and must draw from these alone. The keys of results hash the files of the
-    function (`usercode`); with `version` they hash that number instead.
-    """
-
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$")
-    object: Annotated[str, AfterValidator(_importable)]
-    options: dict[str, Any] = {}
-    version: int | None = Field(None, ge=1)
-
-    def function(self) -> Callable[..., Any]:
-        """The function with its options; of a class like those of captum, one that makes and asks an object of it."""
-        found = load_object(self.object)
-        if inspect.isclass(found) and callable(getattr(found, "attribute", None)):
-            return of_captum_class(found, self.options)
-        if not self.options:
-            return found  # type: ignore[no-any-return]
-        bound = functools.partial(found, **self.options)
-        bound.random = getattr(found, "random", False)  # type: ignore[attr-defined]
-        return bound
-
-    def estimator(self) -> EstimatorRecord:
-        """The record under the name that it has here, with its options."""
-        if stored_maps.is_stored(self.object):
-            return External(self.name, _stored)
-        found = load_object(self.object)
-        if isinstance(found, EstimatorRecord):
-            return found.named(self.name, self.options)
-        return External(self.name, self.function())
-
-
-def _stored(model: Any, x: Any, target: Any) -> Any:
-    raise RuntimeError("maps of the user's are read, not computed")
-
-
-def code_of(reference: str, version: int | None) -> dict[str, Any]:
-    """What keys hash of code from outside: its files, or the version that its author gives it; of maps, their files."""
-    if stored_maps.is_stored(reference):
-        return {"maps": stored_maps.checksums(reference)}
-    if version is not None:
-        return {"version": version}
-    source = source_of(reference) if is_reference(reference) else {}
-    return {"source": source} if source else {}
-
-
-class GridConfig(_Section):
+class GridConfig(Section):
     """A block of cells: every combination of the lists. A study is the union of its blocks."""
 
     protocols: list[ProtocolName] = Field(min_length=1)
     estimators: list[Estimator] = Field(min_length=1)
     postprocess: list[Postprocess] = Field(["plain"], min_length=1)
-    drops: list[Drop] = []
+    drops: list[Drop] = Field(default_factory=list)
     orders: list[Order] | None = Field(None, min_length=1)
     trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
     null: list[Null] = Field(["own"], min_length=1)
@@ -301,7 +224,7 @@ class GridConfig(_Section):
         return [order for order in self.orders or record.orders if order in record.allowed_orders]
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """How the work is done; of these only `threads` and the kind of device can change results (in the last bits).
 
     `ray` is the address of a cluster, or `"auto"`. There, `memory` is what a worker takes, in GB; `artefacts` says whether models,
@@ -330,7 +253,7 @@ class RunConfig(_Section):
         return value
 
 
-class StudyConfig(_Section):
+class StudyConfig(Section):
     """A whole study.
 
     Example:
@@ -349,8 +272,8 @@ class StudyConfig(_Section):
     train: TrainConfig = TrainConfig()
     explain: ExplainConfig = ExplainConfig()
     removal: RemovalConfig = RemovalConfig()
-    estimators: list[OutsideConfig] = []
-    postprocessings: list[OutsideConfig] = []
+    estimators: list[OutsideConfig] = Field(default_factory=list)
+    postprocessings: list[OutsideConfig] = Field(default_factory=list)
     grid: list[GridConfig] = Field(min_length=1)
     run: RunConfig = RunConfig()
 
@@ -358,7 +281,7 @@ class StudyConfig(_Section):
     def of(cls, raw: dict[str, Any]) -> StudyConfig:
         """Checks a parsed config; objects named in the grid itself become entries of `estimators`, `postprocessings`."""
         raw = copy.deepcopy(raw)
-        _name_references(raw)
+        name_references(raw)
         names = {
             kind: {
                 e["name"]: e.get("object")
@@ -448,33 +371,3 @@ class StudyConfig(_Section):
             for block in self.grid
         ]
         return self.model_copy(update={"grid": grid})
-
-
-def _name_references(raw: dict[str, Any]) -> None:
-    """Gives `package.module:function` in a grid the name of the function, and an entry in the table of its kind."""
-    blocks = raw.get("grid")
-    for block in blocks if isinstance(blocks, list) else []:
-        for key, kind in (("estimators", "estimators"), ("postprocess", "postprocessings")):
-            texts = block.get(key) if isinstance(block, dict) else None
-            if isinstance(texts, list) and isinstance(raw.setdefault(kind, []), list):
-                block[key] = [_named(text, raw[kind]) if isinstance(text, str) else text for text in texts]
-
-
-def _name_of(reference: str) -> str:
-    called = Path(reference).stem if stored_maps.is_stored(reference) else reference.partition(":")[2]
-    name = re.sub(r"[^a-z0-9]+", "_", called.removeprefix(stored_maps.PREFIX).lower()).strip("_")
-    return name if name[:1].isalpha() else f"maps_{name}"
-
-
-def _named(text: str, table: list[Any]) -> str:
-    steps = []
-    for step in text.split("|"):
-        reference = step.strip().removesuffix("^2")
-        if not is_reference(reference):
-            steps.append(step)
-            continue
-        name = _name_of(reference)
-        if {"name": name, "object": reference} not in table:
-            table.append({"name": name, "object": reference})
-        steps.append(name + step.strip()[len(reference) :])
-    return "|".join(steps)
