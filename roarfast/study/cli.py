@@ -40,7 +40,8 @@ def init_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="demo, paper-cifar10, paper-svhn, paper-cub200, roar-imagenet, svhn-subset, soco-cifar10 or soco-imagenet."
+            help="own (with --data: your images), demo, paper-cifar10, paper-svhn, paper-cub200, roar-imagenet, svhn-subset, "
+            "soco-cifar10 or soco-imagenet."
         ),
     ] = "demo",
     data: Annotated[Path | None, typer.Option(help="With --preset own: your images, a folder, pack or .npz.")] = None,

@@ -222,3 +222,14 @@ def test_init_own_fits_the_images_and_dry_run_shows_them(folder: Path) -> None:
     ):
         result = run(app, ["init", str(folder / "other.toml"), *arguments])
         assert result.exit_code == 2 and words in result.stderr.replace("\n", " "), result.stderr
+
+
+def test_help_of_init_names_every_preset() -> None:
+    from typer.testing import CliRunner
+
+    from roarfast.commands import app
+    from roarfast.study.own import NAME
+    from roarfast.study.presets import PRESETS
+
+    text = CliRunner().invoke(app, ["init", "--help"], env={"COLUMNS": "200"}).output
+    assert [name for name in (NAME, *PRESETS) if name not in text] == []

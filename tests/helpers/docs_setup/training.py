@@ -1,10 +1,7 @@
-"""What a reader of docs/training.md brings: splits, codes, a recipe. Few images and one epoch, so that it takes seconds."""
+"""docs/training.md with few images and one epoch, so that it takes seconds."""
 
 from dataclasses import replace
 
-import numpy as np
-
-import roarfast as rf
 import roarfast.data
 import roarfast.train
 from roarfast.data import Dataset
@@ -22,8 +19,3 @@ def _short(*args, **kwargs):
 
 
 PATCHES = {"roarfast.data.load": _few, "roarfast.train.get_recipe": _short}
-device = "cpu"
-splits = [_few("shapes", "train"), _few("shapes", "test")]
-drops = [0.1, 0.3, 0.5, 0.7]
-codes = [rf.rank_codes(np.random.default_rng(0).random(s.images.shape[:3], np.float32), drops) for s in splits]
-recipe = _short("quick", model="resnet18")
