@@ -72,6 +72,8 @@ def probes() -> dict[str, list[Probe]]:
     nchw = rng.standard_normal((2, 3, 33, 47)).astype(np.float32)
     mask = rng.random((2, 33, 47)) < 0.5
     big, big_mask = rng.standard_normal((1, 1, 70, 75)).astype(np.float32), rng.random((1, 70, 75)) < 0.7
+    dense = rng.random((2, 33, 47)) < 0.93  # so that coarse levels are used
+    small, small_dense = nchw[:, :, :31, :29].copy(), dense[:, :31, :29].copy()
     codes = rng.integers(0, 10, (2, 33, 47), dtype=np.uint8)
     u8 = rng.integers(0, 256, (2, 3, 33, 47), dtype=np.uint8)
 
@@ -98,8 +100,15 @@ def probes() -> dict[str, list[Probe]]:
         "block_random": [call(rf.block_random, (9, 33, 47), 0.4)],
         "pixel_random": [call(rf.pixel_random, (2, 33, 47), 12345)],
         "philox_normal": [call(rf.philox_normal, np.arange(2), (33, 47))],
+        "code_sums": [call(rf.code_sums, x[:2], codes, 10)],
+        "distance_transform": [call(rf.distance_transform, m) for m in (mask, dense)],
+        "mask_geometry": [call(rf.mask_geometry, mask)],
+        "value rule": [call(rf.removal_mask, np.abs(x), 0.3, "value"), call(rf.rank_codes, np.abs(x), nine, "value")],
         "impute_linear": [
             call(rf.impute_linear, nchw, mask, 0.0, tolerance=1e-4),
+            call(rf.impute_linear, nchw, dense, 0.0, tolerance=1e-4),
+            call(rf.impute_linear, small, small_dense, 0.0, tolerance=1e-4),
+            call(rf.impute_linear, small, small_dense, 0.0, weights=np.ones((3, 3)), tolerance=1e-4),
             call(rf.impute_linear, big, big_mask, 0.0, tolerance=1e-4),
             call(rf.impute_linear, big.astype(np.float64), big_mask, 0.0, tol=1e-9, tolerance=1e-7),
             call(rf.impute_linear, nchw, np.ones_like(mask), 0.0, tolerance=1e-4),
