@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +249,8 @@ class Study:
             if len(settings) > 1 or cluster is not None:
                 share_data(files, self.config.data)
             if cluster is not None:
-                pool = cluster.pool(settings[0], module_files(self.config))
+                images = tuple(part.data_hash for part in load_data(self.config.data))
+                pool = cluster.pool(replace(settings[0], images=images), module_files(self.config))
             elif len(settings) > 1:
                 pool = ProcessPool(settings)
             executor.run(pool, self.config.name)

@@ -37,12 +37,16 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker is started with; `config` as `StudyConfig.model_dump` gives it."""
+    """What a worker is started with; `config` as `StudyConfig.model_dump` gives it.
+
+    `images` are the hashes of the splits, for workers on other machines: what lies at a path there may be something else.
+    """
 
     config: dict[str, Any]
     folder: str
     device: str
     threads: int
+    images: tuple[str, ...] = ()
 
     def encode(self) -> dict[str, Any]:
         """As JSON values."""

@@ -64,6 +64,8 @@ def run_shell(path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MPLBACKEND", "agg")
+    for variable in [name for name in os.environ if name.startswith("PYTEST_")]:
+        monkeypatch.delenv(variable)  # a block may run pytest, which is not a worker of ours
     _set_up(path, "_shell")
     for why, block in blocks(path, "sh"):
         if why is None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -24,9 +25,12 @@ ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'roar
 from roarfast.study.cluster import connect as connecting
 from roarfast.study.cluster.pool import why
 from roarfast.study.cluster.slots import Needs, Node, choose_device, place
+from roarfast.study.cluster.worker import RayWorker
 from roarfast.study.errors import StudyError
+from roarfast.study.images import load_data
 from roarfast.study.progress import TaskProgress
 from roarfast.study.study import Study
+from roarfast.study.workers import Settings
 
 SMALL = TINY.replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand"]')
 
@@ -103,6 +107,23 @@ def test_a_killed_driver_loses_nothing(cluster: Any, local: Any, tmp_path: Path)
     found = one.run(ray=cluster.address)
     assert found.skipped >= len(kept) and not found.failed
     assert outcome(one.folder) == local
+
+
+def test_a_node_with_other_images_is_refused(tmp_path: Path) -> None:
+    one = Study.from_toml(write_tiny(tmp_path, SMALL), tmp_path / "run")
+    images = tuple(part.data_hash for part in load_data(one.config.data))
+
+    def worker(*hashes: str) -> RayWorker:
+        settings = Settings(one.config.model_dump(mode="json"), str(one.folder), "cpu", 1, hashes)
+        return RayWorker(json.dumps(settings.encode()), 0, None, str(tmp_path), {})
+
+    (tmp_path / "run").mkdir()
+    here = Path.cwd()
+    try:
+        assert worker(*images).ready() == ""
+        assert "its test images or labels are not the driver's" in worker(images[0], "0" * 32).ready()
+    finally:
+        os.chdir(here)
 
 
 @pytest.mark.slow

@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from roarfast.study.errors import StudyError
+from roarfast.study.images import shared_data
 from roarfast.study.runfolder import RunFolder
+from roarfast.study.schema import StudyConfig
 from roarfast.study.tasks import decode, encode_outcome
 from roarfast.study.workers import Settings, Worker
 
@@ -43,7 +46,7 @@ class RayWorker:
         self._told = 0.0
 
     def ready(self) -> str:
-        """What is wrong with this worker's device; nothing if it can start."""
+        """What is wrong with this worker's device or images; nothing if it can start."""
         if self._settings.device.startswith("cuda"):
             import torch
 
@@ -52,6 +55,14 @@ class RayWorker:
                     "Ray gave it a GPU, but torch sees none there: install a torch with CUDA on the node, or start it "
                     "with `ray start --num-gpus=0`"
                 )
+        config, folder = StudyConfig.of(self._settings.config), RunFolder(self._settings.folder)
+        try:
+            parts = shared_data(folder, config.data)
+        except StudyError as error:
+            return f"{error} (the driver has these images; nodes read them from the same path)"
+        for part, expected in zip(parts, self._settings.images):
+            if part.data_hash != expected:
+                return f"its {part.split} images or labels are not the driver's: copy the data of {config.data.name!r} to it"
         return ""
 
     def execute(self, task: str) -> str:
