@@ -47,6 +47,7 @@ def code_sums(
     if tuple(codes.shape) != tuple(a.shape):
         raise ValueError(f"codes must be shaped like a, {tuple(a.shape)}, got {tuple(codes.shape)}")
     count = check.integer("count", count, 1, 256)
+    check_result = check.flag("check_result", check_result)
     return _op(a, codes, count, ndim, check_result, out=out)  # type: ignore[no-any-return]
 
 

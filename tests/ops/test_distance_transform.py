@@ -86,4 +86,4 @@ def test_torch() -> None:
     np.testing.assert_array_equal(rf.distance_transform(mask).numpy(), rf.distance_transform(mask.numpy()))
     torch.library.opcheck(torch.ops.roarfast.distance_transform.default, (mask, True))
     torch.library.opcheck(torch.ops.roarfast.mask_geometry.default, (mask,))
-    torch.library.opcheck(torch.ops.roarfast.code_sums.default, (mask.float(), mask.to(torch.uint8), 3, 2))
+    torch.library.opcheck(torch.ops.roarfast.code_sums.default, (mask.float(), mask.to(torch.uint8), 3, 2, True))

@@ -425,7 +425,7 @@ def direct(torch: Any) -> dict[str, tuple[Any, list[Any]]]:
         "rank_codes": (ops.rank_codes, [a, ids, [0.2, 0.4], 2, "exact", "morf", 0, True]),
         "percentile": (ops.percentile, [a, [20.0, 50.0], False, 2, True]),
         "removed_fraction": (ops.removed_fraction, [codes, 1, 2]),
-        "code_sums": (ops.code_sums, [a, codes, 3, 2]),
+        "code_sums": (ops.code_sums, [a, codes, 3, 2, True]),
         "distance_transform": (ops.distance_transform, [mask, True]),
         "mask_geometry": (ops.mask_geometry, [mask]),
         "pixel_random": (ops.pixel_random, [ids, [4, 3, 3], 0, 2]),
