@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, Arrays
-from roarfast.ops._op import is_tensor
+from roarfast.ops._op import is_compiling, is_tensor
 
 # The values of rf_rule and rf_order in csrc/include/roarfast.h.
 RULES = {"exact": 0, "percentile": 1, "strict": 2, "value": 3}
@@ -187,10 +188,25 @@ class Ranking(NamedTuple):
     raises: bool
 
 
-def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: int, nan: str) -> Ranking:
-    """Checks the map `a` and how it is to be ranked."""
+def warn_of_channels(a: Any) -> None:
+    """`[N, C, H, W]` is legal, one map per channel, but most who pass it want one mask per pixel: say so."""
+    if len(a.shape) != 4 or not 2 <= a.shape[1] <= 4 or (is_tensor(a) and is_compiling()):
+        return
+    warnings.warn(
+        f"a has shape {tuple(a.shape)}: axis 1 looks like channels, and each is ranked on its own. For one mask per pixel "
+        "aggregate channels first: rf.aggregate_channels(a). If these are maps, pass ndim=2; to rank the values of all "
+        "channels together, ndim=3",
+        UserWarning,
+        stacklevel=5,  # the caller of the op, past check_ranking, the op and its wrapper
+    )
+
+
+def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: int | None, nan: str) -> Ranking:
+    """Checks the map `a` and how it is to be ranked; `ndim` None is 2, of which the caller did not think."""
     check.array("a", a, DTYPE_CODES)
-    ndim = sample_ndim(a, ndim)
+    if ndim is None:
+        warn_of_channels(a)
+    ndim = sample_ndim(a, 2 if ndim is None else ndim)
     check.one_of("rule", rule, RULES)
     check.one_of("order", order, ORDERS)
     ids = sample_index(index, samples(a.shape, ndim)[0], a)

@@ -20,7 +20,7 @@ def rank_codes(
     seed: int = 0,
     index: Any = None,
     *,
-    ndim: int = 2,
+    ndim: int | None = None,
     nan: str = "raise",
     out: ArrayT | None = None,
 ) -> ArrayT:

@@ -21,7 +21,7 @@ def removal_mask(
     seed: int = 0,
     index: Any = None,
     *,
-    ndim: int = 2,
+    ndim: int | None = None,
     nan: str = "raise",
     out: ArrayT | None = None,
 ) -> ArrayT:
@@ -30,6 +30,7 @@ def removal_mask(
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32, float64 or uint8. Infinities are fine. Channels of
             `[N, C, H, W]` are maps of their own; for masks per pixel, aggregate channels first (`rf.aggregate_channels`).
+            Two to four of them get a warning that says so, unless `ndim` is given.
         drop: Drop rate t, a fraction in [0, 1].
         rule: `"exact"`: the floor(t * H * W) top pixels by rank, ties broken by a hash of (seed, sample id, pixel).
             `"percentile"`: `a >= np.percentile(a, 100 * (1 - t))`, `"strict"`: `a > ...`, bit for bit; with ties these
@@ -41,7 +42,7 @@ def removal_mask(
         seed: Seeds the tie-breaking, >= 0.
         index: The sample ids, one integer per map; by default 0, 1, 2, … A sample with the same id and seed has its
             ties broken alike in any batch.
-        ndim: How many trailing axes make up one sample: 2 for maps, 1 for features `[..., F]`, 3 to rank all
+        ndim: How many trailing axes make up one sample: 2 for maps (the default), 1 for features `[..., F]`, 3 to rank all
             values of `[..., C, H, W]` together, so that channels of a pixel may split.
         nan: `"raise"` an error if there is a NaN, or `"ignore"` it: a NaN then ranks as +inf.
         out: Where to write the mask; bool, like `a`.

@@ -67,7 +67,7 @@ def remove(
     check.one_of("rule", rule, selection.RULES)
     check.one_of("order", order, selection.ORDERS)
     if isinstance(fill, str) and fill == "linear":
-        mask = removal_mask(a, drop, rule, order, keep, seed, index, nan=nan)
+        mask = removal_mask(a, drop, rule, order, keep, seed, index, ndim=2, nan=nan)
         return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
     ready = _fills.prepare("fill", fill, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)

@@ -97,14 +97,14 @@ def test_the_first_op_of_a_thread_has_its_thread_count(call: Callable[[], Any]) 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: rf.impute_linear(X, rf.removal_mask(X, 0.3)),
+        lambda: rf.impute_linear(X, rf.removal_mask(X, 0.3, ndim=2)),
         lambda: rf.impute_linear(X, rf.removal_mask(X[:, :1], 0.3)),
-        lambda: rf.impute_linear(X.transpose(0, 2, 3, 1), rf.removal_mask(X, 0.3), layout="NHWC"),
-        lambda: rf.fill(X, rf.removal_mask(X, 0.3), "linear"),
+        lambda: rf.impute_linear(X.transpose(0, 2, 3, 1), rf.removal_mask(X, 0.3, ndim=2), layout="NHWC"),
+        lambda: rf.fill(X, rf.removal_mask(X, 0.3, ndim=2), "linear"),
         lambda: rf.fill(X, rf.removal_mask(X[:, :1], 0.3)),
         lambda: rf.remove(X, X[:, :1], 0.3),
         lambda: rf.remove(X, X, 0.3, "linear"),
-        lambda: rf.impute_dataset(IMAGES, rf.rank_codes(X, (0.3, 0.5)), (0.3, 0.5), progress=False),
+        lambda: rf.impute_dataset(IMAGES, rf.rank_codes(X, (0.3, 0.5), ndim=2), (0.3, 0.5), progress=False),
     ],
 )
 def test_masks_of_channels_where_pixels_are_meant(call: Callable[[], Any]) -> None:
@@ -113,6 +113,24 @@ def test_masks_of_channels_where_pixels_are_meant(call: Callable[[], Any]) -> No
     ):
         call()
     rf.impute_linear(X, rf.removal_mask(rf.aggregate_channels(X), 0.3))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "rank", [lambda a, **how: rf.removal_mask(a, 0.3, **how), lambda a, **how: rf.rank_codes(a, (0.3, 0.5), **how)]
+)
+def test_maps_with_channels_are_ranked_apart_with_a_warning(library: str, rank: Callable[..., Any]) -> None:
+    a: Any = np.random.default_rng(0).random((5, 3, 6, 7))
+    if library == "torch":
+        a = pytest.importorskip("torch").from_numpy(a)
+    with pytest.warns(UserWarning) as caught:
+        apart = rank(a)
+    assert "aggregate channels first: rf.aggregate_channels(a)" in str(caught[0].message)
+    assert caught[0].filename == __file__, "the warning names the caller's line"
+    # pyproject.toml makes it an error: none of these may warn, since they say what they mean or cannot be channels.
+    assert (rank(a, ndim=2) == apart).all()
+    rank(a, ndim=3), rank(a[0]), rank(a[:, :1]), rank(a[None]), rank(a.reshape(3, 5, 6, 7))
+    rank(rf.aggregate_channels(a))
 
 
 def test_borders_per_axis_and_scipys_third_argument() -> None:
