@@ -1,4 +1,4 @@
-"""What `roarfast info` shows: version, build, SIMD level, threads, CUDA, optional packages."""
+"""What `roarfast info` shows: version, build, SIMD level, threads, CUDA, what studies would use, optional packages."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def _torchvision_problem() -> str | None:
         return None
 
 
+def _studies(devices: list[str]) -> dict[str, Any]:
+    """What `roarfast run` uses here if neither the command nor the config says otherwise."""
+    workers = len(devices) or _backend.available_cores()
+    return {"workers": workers, "threads": 1, "device": "cuda" if devices else "cpu", "ray": installed("ray")}
+
+
 def gather() -> dict[str, Any]:
     """Everything `roarfast info` shows, as plain values for JSON."""
     kernels = _backend.cpu()
@@ -65,9 +71,14 @@ def gather() -> dict[str, Any]:
             "cores": _backend.available_cores(),
         },
         "cuda": cuda,
+        "studies": _studies(cuda["devices"]),
         "packages": _package_versions(),
         "torchvision_problem": _torchvision_problem(),
     }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("es" if what.endswith("s") else "s") * (number != 1)
 
 
 def render(info: dict[str, Any]) -> str:
@@ -83,14 +94,25 @@ def render(info: dict[str, Any]) -> str:
         if sys.modules.get("torch")
         else "cores"
     )
+    studies = info["studies"]
+    where = (
+        f" on the CPU, {_count(studies['threads'], 'thread')} each" if studies["device"] == "cpu" else ", one per GPU"
+    )
+    pools = f"{_count(studies['workers'], 'worker process')}{where} (set with --workers, run.threads); "
+    pools += f"Ray {studies['ray']} with --ray" if studies["ray"] else "--ray needs ray, which is not installed"
     rows = [
         ("roarfast", info["version"]),
         ("python", f"{info['python']}, numpy {info['numpy']}, {info['platform']}"),
         ("compiler", cpu["compiler"]),
         ("SIMD", f"{cpu['simd']} (built: {', '.join(cpu['simd_built'])}; set with ROARFAST_SIMD)"),
-        ("threads", f"{cpu['threads']} of {cpu['cores']} cores (from {threads_from}; set with ROARFAST_NUM_THREADS)"),
+        (
+            "threads",
+            f"{cpu['threads']} of {cpu['cores']} cores, in a pool that the kernels share "
+            f"(from {threads_from}; set with ROARFAST_NUM_THREADS)",
+        ),
         ("CUDA", built),
         ("devices", ", ".join(cuda["devices"]) or "none seen"),
+        ("studies", pools if info["packages"]["torch"] else "not without torch"),
         ("packages", ", ".join(present) or "none"),
         ("not installed", ", ".join(missing) or "none"),
     ]

@@ -148,7 +148,7 @@ def test_tasks_of_a_study():
 
     stream = io.StringIO()
     told = make_progress(stream)
-    told.start("tiny", 3, 2, Eta({"roar": 3}))
+    told.start("tiny", 3, 2, Eta({"roar": 3}), 5)
     told.begin(0, "roar grad 0.3")
     told.update(0, "epoch 1")
     told.finish(0, "roar grad 0.3", "81 %", "roar", 10.0)
@@ -156,7 +156,7 @@ def test_tasks_of_a_study():
     told.note("a note")
     told.stop()
     assert [line[9:] for line in stream.getvalue().splitlines()] == [
-        "tiny: 3 tasks, 2 workers",
+        "tiny: 5 cells to do in 3 tasks, 2 workers",
         "[1/3, about 10.0 s left] roar grad 0.3: 81 % (10.0 s)",
         "a note",
     ]

@@ -183,7 +183,7 @@ def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
 
 def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace | None, workers: int) -> str:
     """The tasks by kind with their share of the time, and the total."""
-    lines = [f"{config.name}: {len(plan.cells)} cells in the grid"]
+    lines = [f"{config.name}: {len(plan.cells)} cells in the grid, by {len(plan.tasks)} tasks"]
     kinds = {
         "base": "base models as given, nothing is trained" if config.model.trained else "base models, one per trial",
         "maps": "passes for maps: estimators that share passes are computed together" + _splits(plan),

@@ -70,7 +70,8 @@ class Executor:
         counts: dict[str, int] = {}
         for task in self.left.values():
             counts[task.cost_class] = counts.get(task.cost_class, 0) + 1
-        self._progress.start(title, len(self.left), pool.size, Eta(counts))
+        cells = sum(len(self._open_cells(task)) for task in self.left.values())
+        self._progress.start(title, len(self.left), pool.size, Eta(counts), cells)
         begun, self._forget = time.perf_counter(), pool.forget
         try:
             while self.left:

@@ -64,12 +64,15 @@ class TaskProgress:
         self.workers, self.eta = 1, Eta({})
         self._labels: dict[int, str] = {}
 
-    def start(self, title: str, total: int, workers: int, eta: Eta) -> None:
-        """Before the first task."""
+    def start(self, title: str, total: int, workers: int, eta: Eta, cells: int) -> None:
+        """Before the first of `total` tasks, which make `cells` results."""
         self.workers, self.eta = workers, eta
         self.job.started = time.monotonic()
         self.job.update(0, total, what=title, left=eta.seconds_left(workers))
-        self.job.item(f"{title}: {total} tasks, {workers} worker{'s' * (workers != 1)}")
+        self.job.item(
+            f"{title}: {cells} cell{'s' * (cells != 1)} to do in {total} task{'s' * (total != 1)}, "
+            f"{workers} worker{'s' * (workers != 1)}"
+        )
 
     def begin(self, worker: int, label: str) -> None:
         """A worker starts a task."""
