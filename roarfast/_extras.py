@@ -8,6 +8,7 @@ import re
 OPTIONAL_PACKAGES = (
     *("torch", "torchvision", "scipy", "scikit-learn", "pillow", "matplotlib", "rich", "typer", "pydantic", "captum"),
 )
+_NEED_ONE_TORCH = {"torchvision": "torchvision", "pytorch_grad_cam": "grad-cam"}  # grad-cam needs torchvision
 _MODULES = {"sklearn": "scikit-learn", "PIL": "pillow"}  # whose name differs from that of their package
 
 
@@ -38,7 +39,8 @@ def install_advice(module: str | None = None) -> str:
     Each torchvision belongs to one version of torch: without a bound, pip takes the newest of both.
     """
     torch = installed("torch")
-    if (module or "").split(".")[0] == "torchvision":
-        return "get it with: pip install torchvision" + (f" 'torch=={torch}'" if torch else "")
+    package = _NEED_ONE_TORCH.get((module or "").split(".")[0])
+    if package is not None:
+        return f"get it with: pip install {package}" + (f" 'torch=={torch}'" if torch else "")
     kept = f"your torch {torch} stays" if torch else "install the torch you want before"
     return f"get them with: pip install 'roarfast[study]' ({kept})"

@@ -77,6 +77,25 @@ def test_info_as_text_and_json() -> None:
     assert facts["cuda"]["built"] == _backend.cuda_is_built()
 
 
+def test_info_says_what_a_study_would_use() -> None:
+    pytest.importorskip("pydantic")
+    pytest.importorskip("torch")
+    from roarfast.study.environment import choose_devices
+    from roarfast.study.schema import RunConfig, StudyConfig
+
+    facts, run = info.gather(), RunConfig()
+    chosen = choose_devices(run.device, run.workers, StudyConfig.model_construct(run=run))
+    assert (len(chosen), run.threads) == (facts["studies"]["workers"], facts["studies"]["threads"])
+    assert chosen[0].startswith(facts["studies"]["device"])
+    facts["studies"] = {"workers": 3, "threads": 1, "device": "cpu", "ray": None}
+    said = "studies        3 worker processes on the CPU, 1 thread each (set with --workers, run.threads); "
+    assert said + "--ray needs ray, which is not installed" in info.render(facts)
+    facts["studies"] = {"workers": 1, "threads": 1, "device": "cuda", "ray": "2.50.0"}
+    assert "1 worker process, one per GPU" in info.render(facts) and "Ray 2.50.0 with --ray" in info.render(facts)
+    facts["packages"]["torch"] = None
+    assert "studies        not without torch" in info.render(facts)
+
+
 EXTRAS = ("torch", "typer", "pydantic", "rich", "scipy", "matplotlib", "PIL", "sklearn", "pandas")
 
 
@@ -126,6 +145,7 @@ def test_advice_never_moves_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_extras, "installed", {"torch": "2.7.1+cu126"}.get)
     assert _extras.install_advice() == "get them with: pip install 'roarfast[study]' (your torch 2.7.1+cu126 stays)"
     assert _extras.install_advice("torchvision.models") == "get it with: pip install torchvision 'torch==2.7.1+cu126'"
+    assert _extras.install_advice("pytorch_grad_cam") == "get it with: pip install grad-cam 'torch==2.7.1+cu126'"
     pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     extras = pyproject["project"]["optional-dependencies"]
     for extra in ("torch", "study"):

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roarfast._extras import install_advice
 from roarfast._torchvision import import_torchvision
 from roarfast.compat import _grad_cam_scores as scores
 from roarfast.compat import _imputer_class, _slots, _status
@@ -167,7 +168,8 @@ def _load() -> Mapping[str, Any]:
         road = importlib.import_module("pytorch_grad_cam.metrics.road")
         confidence = importlib.import_module("pytorch_grad_cam.metrics.perturbation_confidence")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"pytorch-grad-cam cannot be imported ({error}); pip install grad-cam") from None
+        advice = install_advice("pytorch_grad_cam")
+        raise ModuleNotFoundError(f"pytorch-grad-cam cannot be imported ({error}); {advice}") from None
     return {
         "NoisyLinearImputer": road.NoisyLinearImputer,
         "ROADCombined": road.ROADCombined,
