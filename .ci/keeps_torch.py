@@ -32,7 +32,8 @@ def documented() -> list[str]:
     for path in sorted((ROOT / "roarfast").rglob("*.py")):
         alone += re.findall(r"pip install ([a-z][a-z-]+)(?=\W|$)", path.read_text())
     found += [f"pip install {package}" for package in alone if package not in NOT_ALONE]
-    return sorted({command.strip() for command in found} - {"pip install --find-links"})
+    commands = {command.strip() for command in found}
+    return sorted(c for c in commands if any(not word.startswith("-") for word in shlex.split(c)[2:]))
 
 
 def replaced(command: str, folder: Path) -> str | None:

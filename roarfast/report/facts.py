@@ -50,8 +50,13 @@ def model_text(results: StudyResults) -> str:
     config: dict[str, Any] = results.meta.get("config") or {}
     model, train = config.get("model") or {}, config.get("train") or {}
     name = model.get("name") or train.get("model") or "not recorded"
-    told = [f"recipe {train['recipe']}"] if train.get("recipe") else []
-    told += [f"{train['epochs']} epochs"] if train.get("epochs") else []
+    if model.get("trained"):
+        told = ["as given"]
+    elif train.get("function"):
+        told = [f"trained by {train['function']}"]
+    else:
+        told = [f"recipe {train['recipe']}"] if train.get("recipe") else []
+        told += [f"{train['epochs']} epochs"] if train.get("epochs") else []
     return ", ".join([str(name), *told])
 
 

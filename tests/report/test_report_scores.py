@@ -185,6 +185,13 @@ def test_facts_and_doubts() -> None:
     results = StudyResults(records, meta)
     assert data_text(results) == "cifar10, 4,000 train and 1,000 test images of 28 × 28 × 1, 10 classes"
     assert model_text(results) == "convnet, recipe quick, 6 epochs" and base_text(results).startswith("10.5 ± ")
+    own = {"recipe": "quick", "function": "mine:fit"}  # the recipe says nothing of a training of one's own, or of none
+    for config, told in (
+        ({"train": own}, "trained by mine:fit"),
+        ({"train": own, "model": {"trained": True}}, "as given"),
+    ):
+        config = {**config, "model": {"name": "net:make", **config.get("model", {})}}
+        assert model_text(StudyResults(records, meta | {"config": config})) == f"net:make, {told}"
     first, second = doubts(results)
     assert first == "3 test images are train images" and "at chance: 10.5 % of 10 classes" in second
     learned = StudyResults(

@@ -259,6 +259,7 @@ def test_fingerprints_follow_helpers_constants_and_instances(monkeypatch: pytest
     nets = [torch.nn.Linear(2, 2) for _ in range(2)]
     assert fingerprint(nets[0]) == fingerprint(nets[0]) != fingerprint(nets[1])
     assert fingerprint({"a": {1, 2}}) == fingerprint({"a": {2, 1}})
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # a session, not `python -m pytest`
     code: dict[str, Any] = {"__name__": "__main__"}
     exec("def nowhere(): pass", code)
     with pytest.raises(NoFingerprint, match="the source of nowhere cannot be found"):
