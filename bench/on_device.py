@@ -192,6 +192,12 @@ def cases(place: str, n: int, side: int) -> Iterator[DeviceCase]:
             lambda o=layout: rf.gather_batch(bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", out_layout=o),
             {"torch": lambda o=order: torch.where(codes[rows][..., None] <= 4, 0.0,
                 (bytes_[rows].float() / 255 - 0.5) / 0.25).permute(o).contiguous()}, comparable=False)  # fmt: skip
+    half = max(side // 2, 1)
+    yield DeviceCase("gather_batch_resized", f"{case}x3, to {half}x{half}", 4 * px + 3 * n * half * half * 4,
+        lambda: rf.gather_batch(bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", crop=half, scale=(0.9, 1.0)),
+        {"torch": lambda: (torch.nn.functional.interpolate(
+            torch.where(codes[rows][..., None] <= 4, 127.5, bytes_[rows].float()).permute(0, 3, 1, 2), (half, half),
+            mode="bilinear", antialias=True) / 255 - 0.5) / 0.25}, comparable=False)  # fmt: skip
     yield DeviceCase("pixel_random", case, 4 * px, lambda: rf.pixel_random((n, side, side), device=place),
                      {"torch rand": lambda: torch.rand(n, side, side, device=place)}, comparable=False)  # fmt: skip
     yield DeviceCase("philox_normal", case, 4 * px, lambda: rf.philox_normal(rows, (side, side)),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-TIE_BREAK, PIXEL_RANDOM, BLOCK_RANDOM, NOISE_FILL, IMPUTE_NOISE, AUGMENT, SHUFFLE, EXPLAIN_NOISE = range(1, 9)
+TIE_BREAK, PIXEL_RANDOM, BLOCK_RANDOM, NOISE_FILL, IMPUTE_NOISE, AUGMENT, SHUFFLE, EXPLAIN_NOISE, RESIZED_CROP = range(
+    1, 10
+)
 # From 256 on: domains that only Python draws from. Never reuse or renumber: stored results depend on them.
 NULL_MAPS, WATERMARK = 256, 257
 

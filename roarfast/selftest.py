@@ -125,6 +125,10 @@ def _cases() -> list[Case]:
             lambda x, codes, rows, dtype, o=layout: rf.gather_batch(
                 x, rows, codes, 4, layout=o, out_layout=o, pad=2, random_crop=True, flip=True, mean=0.4, std=0.3,
                 dtype=dtype), layout)))  # fmt: skip
+        cases.append(Case("gather_batch_resized", ("float16", "bfloat16", "float32"), _batch(
+            lambda x, codes, rows, dtype, o=layout: rf.gather_batch(
+                x, rows, codes, 4, layout=o, out_layout=o, scale=(0.2, 1.0), crop=9, flip=True, mean=0.4, std=0.3,
+                dtype=dtype), layout)))  # fmt: skip
     return cases
 
 

@@ -27,6 +27,7 @@ enum PhiloxDomain : uint32_t {
   kDomainAugment = 6,
   kDomainShuffle = 7,
   kDomainExplainNoise = 8,
+  kDomainResizedCrop = 9,
 };
 
 struct Philox4 {

@@ -21,7 +21,7 @@
 //   measures     rf_total_variation, rf_code_sums, rf_distance_transform, rf_mask_geometry
 //   selection    rf_percentile, rf_removal_mask, rf_rank_codes, rf_removed_fraction
 //   removal      rf_fill, rf_remove, rf_impute_linear
-//   data         rf_gather_batch
+//   data         rf_gather_batch, rf_gather_batch_resized
 //   randomness   rf_pixel_random, rf_block_random, rf_philox_normal
 #pragma once
 
@@ -313,6 +313,22 @@ rf_status rf_gather_batch(const uint8_t* images, rf_layout layout, int64_t n, in
                           int64_t out_w, int augment_crop, int augment_flip, uint64_t seed,
                           uint64_t epoch, void* out, rf_dtype out_dtype, rf_layout out_layout,
                           rf_stream stream);
+
+// The same with a crop of random size, shape and place, resampled to out_h x out_w: bilinear and
+// antialiased, after removal (common/resized_crop.h). No padding. Sides are at most 16384, epoch is
+// below 2^44.
+//   table    [3, c]: scale, bias, fill; fill in units of 0..255, as removed pixels are resampled
+//   scale_low, scale_high  the crop's share of the image's area, uniform
+//   ratio_low, ratio_high  its width / height, uniform in the logarithm; log_ratio: of their ratio
+rf_status rf_gather_batch_resized(const uint8_t* images, rf_layout layout, int64_t n, int64_t c,
+                                  int64_t h, int64_t w, const int64_t* index, const int64_t* ids,
+                                  int64_t b, const uint8_t* codes, int64_t code_channels,
+                                  int rate_index, const int64_t* rates, int keep,
+                                  const void* imputed, rf_dtype imputed_dtype, const float* table,
+                                  int64_t out_h, int64_t out_w, double scale_low, double scale_high,
+                                  double ratio_low, double ratio_high, double log_ratio,
+                                  int augment_flip, uint64_t seed, uint64_t epoch, void* out,
+                                  rf_dtype out_dtype, rf_layout out_layout, rf_stream stream);
 
 // ==== randomness: Philox 4x32-10 keyed by seed and sample id (common/philox.h)
 //

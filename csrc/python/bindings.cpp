@@ -74,6 +74,7 @@ void bind(py::module_& m) {
   RF_DEF(sobel);
 
   RF_DEF(gather_batch);
+  RF_DEF(gather_batch_resized);
   RF_DEF(philox_normal);
   RF_DEF(impute_linear);
   RF_DEF(impute_linear_workspace_bytes);

@@ -30,6 +30,8 @@ class Transform:
         pad_value: their value, in units of 0..255.
         crop: output size; None: the images'.
         random_crop: crop at a random place rather than in the middle.
+        scale: share of the area of crops that are resampled, (low, high); None: crops are not.
+        ratio: width / height of those crops, (low, high); None: (3/4, 4/3).
         flip: mirror half of the samples.
         rate_index: position of the drop rate in the list of the rank codes; None: remove nothing.
         keep: KAR: keep what would be removed, remove the rest.
@@ -45,6 +47,8 @@ class Transform:
     pad_value: PerChannel = 0.0
     crop: int | tuple[int, int] | None = None
     random_crop: bool = False
+    scale: tuple[float, float] | None = None
+    ratio: tuple[float, float] | None = None
     flip: bool = False
     rate_index: int | None = None
     keep: bool = False
@@ -153,7 +157,7 @@ class DeviceDataset:
         return {
             "layout": "NHWC", "mean": self.dataset.mean if t.mean is None else t.mean,
             "std": self.dataset.std if t.std is None else t.std, "pad": t.pad, "pad_value": t.pad_value, "crop": t.crop,
-            "random_crop": t.random_crop, "flip": t.flip, "rate_index": t.rate_index, "keep": t.keep, "fill": t.fill, "seed": t.seed,
+            "random_crop": t.random_crop, "scale": t.scale, "ratio": t.ratio, "flip": t.flip, "rate_index": t.rate_index, "keep": t.keep, "fill": t.fill, "seed": t.seed,
             "dtype": t.dtype, "out_layout": t.out_layout,
         }  # fmt: skip
 

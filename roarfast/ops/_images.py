@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from roarfast.ops import _check as check
 from roarfast.ops._arrays import LAYOUT_CODES
@@ -56,3 +58,16 @@ def parse(x_shape: Sequence[int], layout: str, mask_shape: Sequence[int], mask_n
             f"{mask_name} must have shape {allowed} for x of shape {x_shape}, got {mask_shape}{channels_hint(mask_shape, x_shape)}"
         )
     return Layout(math.prod(leading), c, math.prod(pixels), LAYOUT_CODES.get(layout, 0), per_feature)
+
+
+def chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
+    """Channels, rows and columns of `[N, C, H, W]` or `[N, H, W, C]`, none of them empty."""
+    c, h, w = shape[1:] if layout == "NCHW" else (shape[3], shape[1], shape[2])
+    if min(c, h, w) < 1:
+        raise ValueError(f"images must have at least one channel, row and column, got shape {tuple(shape)}")
+    return int(c), int(h), int(w)
+
+
+def permute(a: Any, *order: int) -> Any:
+    """The axes of an array or tensor in another order."""
+    return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)

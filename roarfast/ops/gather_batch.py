@@ -11,6 +11,8 @@ import numpy as np
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
 from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, Arrays, ArrayT
+from roarfast.ops._gather_resized import MAX_SIDE, box_range, gather_resized
+from roarfast.ops._images import chw, permute
 from roarfast.ops._op import define_op, is_tensor
 from roarfast.ops._renamed import renamed
 
@@ -35,6 +37,8 @@ def gather_batch(
     pad_value: PerChannel = 0.0,
     crop: int | tuple[int, int] | None = None,
     random_crop: bool = False,
+    scale: tuple[float, float] | None = None,
+    ratio: tuple[float, float] | None = None,
     flip: bool = False,
     mean: PerChannel = 0.0,
     std: PerChannel = 1.0,
@@ -69,6 +73,10 @@ def gather_batch(
             normalised like any other pixel.
         crop: output size, one or (rows, columns); default (H, W).
         random_crop: crop at a random place rather than in the middle.
+        scale: (low, high) in (0, 1]: crop a part of random size and shape, its share of the area uniform in this range,
+            and resample it to `crop`, bilinear and antialiased: torchvision's `RandomResizedCrop`. Without `pad`;
+            `crop` may then be larger than the image. Removed pixels are resampled with the others.
+        ratio: (low, high) of width / height of that part, uniform in the logarithm. Default (3/4, 4/3).
         flip: mirror left-right half of the samples.
         mean: per channel, in units of 0..1, as in torchvision's `Normalize`.
         std: per channel, likewise. The result is `pixel * float32(1 / (255 std)) + float32(-mean / std)`, rounded to
@@ -96,7 +104,7 @@ def gather_batch(
     if len(images.shape) != 4:
         raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
     n = int(images.shape[0])
-    channels, h, w = _chw(images.shape, layout)
+    channels, h, w = chw(images.shape, layout)
     index = _index("index", index, images)
     if ids is not None:
         ids = _index("ids", ids, images)
@@ -112,7 +120,8 @@ def gather_batch(
     check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids, rate_index=rates)
     out_h, out_w = (h, w) if crop is None else (check.integer("crop", s, low=1) for s in check.per_axis("crop", crop))
     pad = check.integer("pad", pad, 0, MAX_PAD)
-    if out_h > h + 2 * pad or out_w > w + 2 * pad:
+    box = box_range(scale, ratio, pad)
+    if box is None and (out_h > h + 2 * pad or out_w > w + 2 * pad):
         raise ValueError(f"crop must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
     name = _dtype_name(dtype)
     check.one_of("dtype", name, _OUT_DTYPES)
@@ -126,11 +135,25 @@ def gather_batch(
         check.array("out", out, (name,))
         if len(out.shape) != 4:
             raise ValueError(f"out must have shape {(len(index), channels, out_h, out_w)}, got {tuple(out.shape)}")
+    random_crop, flip, keep = (
+        check.flag(key, value) for key, value in (("random_crop", random_crop), ("flip", flip), ("keep", keep))
+    )
+    seed, epoch = (
+        check.integer("seed", seed, 0, 2**63 - 1),
+        check.integer("epoch", epoch, 0, 2 ** (44 if box else 48) - 1),
+    )
+    if box is not None:
+        if max(h, w, out_h, out_w) > MAX_SIDE:
+            raise ValueError(
+                f"images and crop must have sides of at most {MAX_SIDE} with scale, got {h}x{w} to {out_h}x{out_w}"
+            )
+        return gather_resized(
+            images, index, numbers, ids, codes, imputed, rates, layout, rate, keep, out_h, out_w, box, flip, seed, epoch, name,
+            out_layout, out=out,
+        )  # type: ignore[no-any-return]  # fmt: skip
     return _op(
-        images, index, numbers, ids, codes, imputed, rates, layout, rate, check.flag("keep", keep), pad, out_h,
-        out_w, check.flag("random_crop", random_crop), check.flag("flip", flip),
-        check.integer("seed", seed, 0, 2**63 - 1), check.integer("epoch", epoch, 0, 2**48 - 1), name, out_layout,
-        out=out,
+        images, index, numbers, ids, codes, imputed, rates, layout, rate, keep, pad, out_h, out_w, random_crop, flip, seed,
+        epoch, name, out_layout, out=out,
     )  # type: ignore[no-any-return]  # fmt: skip
 
 
@@ -141,13 +164,6 @@ def _dtype_name(dtype: Any) -> Any:
         return np.dtype(dtype).name if isinstance(dtype, (type, np.dtype)) else str(dtype).removeprefix("torch.")
     except TypeError:
         return dtype  # refused by its name
-
-
-def _chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
-    c, h, w = shape[1:] if layout == "NCHW" else (shape[3], shape[1], shape[2])
-    if min(c, h, w) < 1:
-        raise ValueError(f"images must have at least one channel, row and column, got shape {tuple(shape)}")
-    return int(c), int(h), int(w)
 
 
 def _index(name: str, index: Any, images: Any) -> Any:
@@ -270,7 +286,7 @@ def _run(
         raise ValueError(
             f"images and index must be [N, C, H, W] and [B], got {tuple(images.shape)} and {tuple(index.shape)}"
         )
-    n, b, (c, h, w) = images.shape[0], index.shape[0], _chw(images.shape, layout)
+    n, b, (c, h, w) = images.shape[0], index.shape[0], chw(images.shape, layout)
     if out_h > h + 2 * pad or out_w > w + 2 * pad:
         raise ValueError(f"out_h and out_w must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
     if b and not n:
@@ -283,7 +299,7 @@ def _run(
     code_channels = 1 if codes is None or len(codes.shape) == 3 else c
     imputed_dtype = DTYPE_CODES["uint8" if imputed is None else xp.dtype(imputed)]
     # The kernel sees dense memory: for NHWC that is the permuted view of what the caller gets.
-    dense = out if out is None or out_layout == "NCHW" else _permute(out, 0, 2, 3, 1)
+    dense = out if out is None or out_layout == "NCHW" else permute(out, 0, 2, 3, 1)
     shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
     result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed, rates)
     xp.call(
@@ -294,11 +310,7 @@ def _run(
     xp.finish(result, dense)
     if out is not None:
         return out
-    return result if out_layout == "NCHW" else _permute(result, 0, 3, 1, 2)
-
-
-def _permute(a: Any, *order: int) -> Any:
-    return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)
+    return result if out_layout == "NCHW" else permute(result, 0, 3, 1, 2)
 
 
 def _fake(

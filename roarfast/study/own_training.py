@@ -44,7 +44,8 @@ class Batches:
             removed = {"rate_index": removal.rate_index, "keep": removal.keep, "fill": removal.fill}
         self._transform = Transform(
             mean=data.dataset.mean, std=data.dataset.std, crop=recipe.crop, pad=recipe.pad, flip=recipe.flip,
-            random_crop=recipe.random_crop, seed=seed, **removed,
+            random_crop=recipe.random_crop, scale=recipe.scale, ratio=None if recipe.scale is None else recipe.ratio,
+            seed=seed, **removed,
         )  # fmt: skip
 
     def __len__(self) -> int:

@@ -197,7 +197,10 @@ class _Training:
             fill=None if removal is None else removal.fill,
         )  # fmt: skip
         self.eval_transform = evaluation
-        self.train_transform = replace(evaluation, pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip)
+        self.train_transform = replace(
+            evaluation, pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip, scale=recipe.scale,
+            ratio=None if recipe.scale is None else recipe.ratio,
+        )  # fmt: skip
         self.steps_per_epoch = len(self._batches(0))
         if self.steps_per_epoch == 0:
             raise ValueError(f"train_data has {len(train_set)} images: too few for {world.size} processes")

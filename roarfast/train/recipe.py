@@ -53,6 +53,9 @@ class Recipe:
         pad: zero pixels on each side before the random crop; 0 for no padding.
         crop: size of the crop; None: the image size.
         random_crop: crop at random places in training (in the middle in evaluation).
+        scale: (low, high) share of the area that a training crop takes before it is resampled to `crop`, or None: the scale
+            and aspect augmentation of torchvision's `RandomResizedCrop`. Evaluation crops in the middle as ever.
+        ratio: (low, high) of width / height of those crops.
         flip: mirror half of the training images.
         drop_last: leave out a last batch that is not full.
         ghost_batch: normalise in groups of this many samples; None: per process.
@@ -95,6 +98,8 @@ class Recipe:
     eval_batch_size: int = 500
     optimizer: str = "sgd"
     betas: tuple[float, float] = (0.9, 0.999)
+    scale: tuple[float, float] | None = None
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -111,6 +116,14 @@ class Recipe:
             value = getattr(self, name)
             _require(name, value, value is None or (_is_int(value) and value >= 1), "an int >= 1 or None")
         _require("pad", self.pad, _is_int(self.pad) and self.pad >= 0, "an int >= 0")
+        for name, most in (("scale", 1.0), ("ratio", 1e3)):
+            value = getattr(self, name)
+            if name == "ratio" or value is not None:
+                pair = tuple(value) if isinstance(value, (list, tuple)) else ()
+                rising = len(pair) == 2 and all(_in(v, 1e-3, most) for v in pair) and pair[0] <= pair[1]
+                _require(name, value, rising, f"two rising numbers in [0.001, {most:g}]")
+                object.__setattr__(self, name, pair)
+        _require("pad", self.pad, self.scale is None or self.pad == 0, "0 with scale, which crops the image itself")
         _require("lr", self.lr, _in(self.lr, 0, math.inf) and self.lr > 0, "a number > 0")
         _require("momentum", self.momentum, _in(self.momentum, 0, 1) and self.momentum < 1, "in [0, 1)")
         _require("nesterov", self.nesterov, not (self.nesterov and self.momentum == 0), "False where momentum is 0")
@@ -152,6 +165,10 @@ class Recipe:
         values = {**asdict(self), "milestones": list(self.milestones), "betas": list(self.betas)}
         if self.optimizer == "sgd":
             del values["optimizer"], values["betas"]
+        if self.scale is None:
+            del values["scale"], values["ratio"]
+        else:
+            values |= {"scale": list(self.scale), "ratio": list(self.ratio)}
         return values
 
     def as_hashed(self) -> dict[str, Any]:
@@ -167,10 +184,10 @@ PRESETS: dict[str, Recipe] = {
     "cifar10": _CIFAR,
     "svhn": replace(_CIFAR, weight_decay=1e-4, flip=False),  # a mirrored digit is another one, or none
     "cub200": Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64),
-    # Hooker et al. 2019, after Goyal et al. 2017.
+    # Hooker et al. 2019, after Goyal et al. 2017, whose scale and aspect augmentation is that of Szegedy et al. 2015.
     "imagenet-roar": Recipe(
         epochs=90, batch_size=4096, lr=4.8, nesterov=True, weight_decay=1e-4, decay_norm=False, schedule="step",
-        warmup_epochs=5, milestones=(30, 60, 80), crop=224, random_crop=True, flip=True, ghost_batch=128, drop_last=True, eval_batch_size=256,
+        warmup_epochs=5, milestones=(30, 60, 80), crop=224, scale=(0.08, 1.0), flip=True, ghost_batch=128, drop_last=True, eval_batch_size=256,
     ),
     "quick-convnet": Recipe(
         epochs=7, batch_size=64, lr=0.15, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=1,

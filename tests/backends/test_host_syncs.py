@@ -41,6 +41,7 @@ CALLS: dict[str, Any] = {
     "block_random": lambda: rf.block_random((2, 8, 8), 0.3, device="cpu"),
     "philox_normal": lambda: rf.philox_normal(IDS, (3, 4)),
     "impute_linear": lambda: rf.impute_linear(X, MASK, check_result=False, index=IDS),
+    "gather_batch_resized": lambda: rf.gather_batch(BYTES, IDS, CODES, 1, (1.0, 2.0, 3.0), flip=True, scale=(0.1, 1.0)),
     "gather_batch": lambda: rf.gather_batch(BYTES, IDS, CODES, 1, (1.0, 2.0, 3.0), flip=True, pad=1, random_crop=True),
 }
 

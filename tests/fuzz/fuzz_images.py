@@ -197,6 +197,13 @@ def gather_batch(rng: Rng) -> Case:
     }
     if rng.random() < 0.5:  # whole images: crops of large ones are small
         options["crop"] = (h + 2 * pad, w + 2 * pad)
+    if rng.random() < 0.25:
+        low = float(rng.uniform(0.01, 1))
+        options |= {
+            "pad": 0,
+            "scale": (low, float(rng.uniform(low, 1))),
+            "crop": (int(rng.integers(1, 40)), int(rng.integers(1, 40))),
+        }
     rates = None
     if rng.random() < 0.6:
         arrays["codes"] = rng.integers(0, 4, (n, h, w) if rng.random() < 0.7 else (n, c, h, w), dtype=np.uint8)

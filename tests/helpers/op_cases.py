@@ -169,6 +169,10 @@ def _gather_batch() -> Iterator[Any]:
                 yield rf.gather_batch(pixels, index, codes, 1, 0.5, layout="NHWC", flip=True, **settings)
                 rates = np.array([0, 4, -1, 2, 5])
                 yield rf.gather_batch(pixels, index, codes, rates, 0.5, layout="NHWC", out_layout="NHWC", **settings)
+                yield rf.gather_batch(images, index, codes, 2, scale=(0.08, 1), crop=40, flip=True, **settings)
+                yield rf.gather_batch(
+                    pixels, index, codes, rates, 0.5, layout="NHWC", scale=(0.5, 1), crop=7, **settings
+                )
 
 
 def _pixel_random() -> Iterator[Any]:

@@ -47,6 +47,7 @@ CALLS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = 
         BYTES,
     ),
     "gather_batch-NHWC": (lambda v: rf.gather_batch(v, IDS, out_layout="NHWC", dtype=torch.float16), BYTES),
+    "gather_batch_resized": (lambda v: rf.gather_batch(v, IDS, scale=(0.2, 0.9), flip=True), BYTES),
 }
 
 

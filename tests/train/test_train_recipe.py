@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +44,45 @@ def test_other_schedules():
     assert Recipe(epochs=10, schedule="linear", lr=1.0, final_lr=0.5).lr_at(50, 10) == pytest.approx(0.75)
 
 
+def test_scale_and_aspect_augmentation():
+    """As the ROAR paper trained: a pack of 256, of which parts of random size and shape become 224."""
+    recipe = get_recipe("imagenet-roar")
+    assert (recipe.scale, recipe.ratio, recipe.crop) == ((0.08, 1.0), (3 / 4, 4 / 3), 224)
+    assert recipe.as_dict()["scale"] == [0.08, 1.0]
+    assert not {"scale", "ratio"} & set(get_recipe("cifar10").as_dict())  # hashes of stored runs stay valid
+    root = Path(__file__).resolve().parents[2]
+    for page in ("docs/training.md", "roarfast/study/presets/roar-imagenet.toml", "docs/data.md"):
+        sizes = set(re.findall(r"--size (\d+)", (root / page).read_text()))
+        assert sizes >= {"256"} and (page == "docs/data.md" or sizes == {"256"}), page
+
+
+@pytest.mark.parametrize("scale", [None, (0.3, 1.0)])
+def test_training_crops_and_evaluation_does_not(scale):
+    import numpy as np
+
+    import roarfast as rf
+    from roarfast.data import DeviceDataset, Transform, load
+
+    data = DeviceDataset(load("shapes", "test", n=8), "cpu")
+    mine = Transform(crop=24, scale=scale, ratio=None if scale is None else (0.5, 2.0), flip=True, seed=3)
+    x, _ = next(data.batches([np.arange(8)], mine, epoch=2))
+    ratio = {} if scale is None else {"ratio": (0.5, 2.0)}
+    expected = rf.gather_batch(
+        data.dataset.images, np.arange(8), layout="NHWC", crop=24, scale=scale, flip=True, mean=data.dataset.mean,
+        std=data.dataset.std, seed=3, epoch=2, **ratio,
+    )  # fmt: skip
+    np.testing.assert_array_equal(x.numpy(), expected)
+    settings = {"epochs": 1, "batch_size": 4, "pad": 0, "random_crop": False, "crop": 24}
+    recipe = get_recipe("quick", model="convnet", scale=scale, **settings)
+    from roarfast.train import train
+
+    result = train("convnet", data, data, recipe, seed=1)
+    assert np.isfinite(result.accuracy)
+    plain = train("convnet", data, data, get_recipe("quick", model="convnet", **settings), seed=1)
+    same = all(torch.equal(a, b) for a, b in zip(result.model.parameters(), plain.model.parameters()))
+    assert same == (scale is None)
+
+
 def test_overrides_and_quick():
     assert get_recipe("quick", model="resnet8") == PRESETS["quick-resnet8"]
     assert get_recipe("quick", model="my.module:net") == PRESETS["quick-convnet"]
@@ -69,6 +110,9 @@ def test_overrides_and_quick():
         ("ghost_batch", 0, "an int >= 1 or None"),
         ("pad", -1, "an int >= 0"),
         ("clip_norm", 0.0, "a number > 0, or None"),
+        ("scale", (0.5, 0.2), "two rising numbers"),
+        ("scale", 0.5, "two rising numbers"),
+        ("ratio", (1, 2, 3), "two rising numbers"),
     ],
 )
 def test_impossible_values(field, value, allowed):
