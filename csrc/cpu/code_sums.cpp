@@ -1,15 +1,18 @@
-// Sums of the values of each code, in integers (common/code_sums.h). One pass over a row finds its
-// largest magnitude, a second adds its values to tables, bound by one addition in memory per value.
-// Floats that are not much smaller than the largest are multiples of one unit, and doubles add up
-// exactly as integers do while sums stay below 2^53 units: these take the short way. The others,
-// and all doubles, add the high and the low word at once, as a vector of two integers.
+// Sums of the values of each code, in integers (common/code_sums.h), bound by one addition in
+// memory per value. Floats that are not much smaller than the largest of the row are multiples of
+// one unit, and doubles add up exactly as integers do while sums stay below 2^53 units: these take
+// the short way. The others, and all doubles, add the high and the low word at once, as a vector of
+// two integers. The largest takes a pass of its own. Rows often agree in its exponent, so floats
+// take that of the row before for granted, and are added again where that was wrong.
 #include "common/code_sums.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "common/dtype.h"
 #include "common/status.h"
@@ -145,20 +148,31 @@ __attribute__((noinline)) void add_all_pairs(const V* x, const uint8_t* codes, i
              [&](const V* group, uint64_t tags) { add_pairs<kWide>(group, tags, point, tables); });
 }
 
-// Groups with a value below `least` (its bits), but not 0, go to the pairs.
+// Which magnitudes of floats take the short way, as bit patterns: zero and [least, end).
+struct ShortWay {
+  int32_t least = 0, end = 0;
+};
+
+// Groups with smaller values go to the pairs, unless there are larger ones, too. Says whether there
+// were any, and updates the largest magnitude.
 template <bool kWide>
-__attribute__((noinline)) void add_units(const float* x, const uint8_t* codes, int64_t size,
-                                         int64_t ahead, int32_t least, const rf::FixedPoint& point,
-                                         UnitTables& units, PairTables& pairs) {
+__attribute__((noinline)) bool add_units(const float* x, const uint8_t* codes, int64_t size,
+                                         int64_t ahead, ShortWay way, const rf::FixedPoint& point,
+                                         UnitTables& units, PairTables& pairs, int32_t* largest) {
   using Words = rf::vector_t<uint32_t, 4 * kGroup>;
   using Ints = rf::vector_t<int32_t, 4 * kGroup>;
   // Magnitudes moved so that 0 is the largest number, and all others are in order below it.
   constexpr uint32_t kMove = 0x7fffffffu;
-  const int32_t limit = static_cast<int32_t>(kMove + static_cast<uint32_t>(least));
+  const int32_t limit = static_cast<int32_t>(kMove + static_cast<uint32_t>(way.least));
+  Ints most = {};
+  bool smaller = false;
   for_groups(x, codes, size, ahead,
              [&](const float* group, uint64_t tags) __attribute__((always_inline)) {
-               const Words moved = (rf::load_as<Words>(group) & kMove) + kMove;
+               const Words bits = rf::load_as<Words>(group) & kMove, moved = bits + kMove;
+               most = rf::max_of(reinterpret_cast<Ints>(bits), most);
                if (__builtin_expect(rf::any_true(reinterpret_cast<Ints>(moved) < limit), false)) {
+                 smaller = true;
+                 if (rf::any_true(reinterpret_cast<Ints>(bits) >= way.end)) return;
                  uint8_t bytes[kGroup];
                  rf::store_as(bytes, tags);
                  return add_all_pairs<kWide>(group, bytes, kGroup, 0, point, pairs);
@@ -171,57 +185,100 @@ __attribute__((noinline)) void add_units(const float* x, const uint8_t* codes, i
                  tags = rf::computed(tags >> 16);
                }
              });
+  for (int lane = 0; lane < kGroup; ++lane) *largest = std::max<int32_t>(*largest, most[lane]);
+  return smaller;
 }
 
 // The rows of one thread.
 template <typename T>
 class CodeSums {
  public:
-  CodeSums(int64_t f, int64_t count) : f_(f), count_(count), row_bits_(rf::log2_above(f)) {}
+  CodeSums(int64_t f, int64_t count)
+      : f_(f), count_(count), row_bits_(rf::log2_above(f)), point_(0.0, f) {}
 
   void run(const T* row, const uint8_t* codes, double* out) {
     bits_t<V> bits = 0;
-    for_chunks(row, [&](const V* x, int64_t, int64_t n) { bits = largest_bits(x, n, bits); });
+    const bool guess = kFloats && steady_;
+    if (guess) {
+      bits = add(row, codes);
+      // Sums of units are exact whatever the exponent of the row, as long as it is not larger.
+      if (bits < way_.end && !smaller_) return write_units(out);
+    } else {
+      for_chunks(row, [&](const V* x, int64_t, int64_t n) { bits = largest_bits(x, n, bits); });
+    }
     const double largest = static_cast<double>(rf::load_as<V>(&bits));
     if (!std::isfinite(largest)) {
       std::fill(out, out + count_, std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    units_.clear(count_);
-    pairs_.clear(count_);
-    const rf::FixedPoint point(largest, f_);
-    row_bits_ < 11 ? add<true>(row, codes, largest, point) : add<false>(row, codes, largest, point);
+    if (largest == 0) {
+      std::fill(out, out + count_, 0.0);
+      return;
+    }
+    int above = 0;
+    std::frexp(largest, &above);
+    const bool same = above == above_;
+    steady_ = same || above_ == kNone;
+    if (!same) set_scale(largest, above);
+    if (!guess || !same) add(row, codes);
+    if (kFloats && !smaller_) return write_units(out);
     for (int64_t c = 0; c < count_; ++c) {
       const Pair sum = pairs_.total(c);
-      const double units = units_.total(c) * point.up_high * point.up_more;
-      out[c] = point.join(static_cast<int64_t>(units) + static_cast<int64_t>(sum[0]),
-                          static_cast<int64_t>(sum[1]));
+      const double units = kFloats ? units_.total(c) * point_.up_high * point_.up_more : 0;
+      out[c] = point_.join(static_cast<int64_t>(units) + static_cast<int64_t>(sum[0]),
+                           static_cast<int64_t>(sum[1]));
     }
   }
 
  private:
   using V = rf::compute_t<T>;
+  static constexpr bool kFloats = sizeof(V) == 4;
+  static constexpr int kNone = std::numeric_limits<int>::min();
 
-  template <bool kWide>
-  void add(const T* row, const uint8_t* codes, double largest, const rf::FixedPoint& point) {
-    // A float in [2^(e-1), 2^e) is a multiple of 2^(e-24) and of 2^-149. The sum of f of them is
-    // below 2^53 units if the unit is f * 2^above / 2^53.
-    int above = 0;
-    std::frexp(largest, &above);
-    const int exponent = above + row_bits_ - 30;
-    const float least = exponent > -126 ? std::ldexp(1.0f, exponent) : 0.0f;
-    for_chunks(row, [&](const V* x, int64_t begin, int64_t size) {
-      if constexpr (sizeof(V) == 4) {
-        add_units<kWide>(x, codes + begin, size, ahead(), rf::load_as<int32_t>(&least), point,
-                         units_, pairs_);
-      } else {
-        add_all_pairs<kWide>(x, codes + begin, size, ahead(), point, pairs_);
-      }
-    });
+  void set_scale(double largest, int above) {
+    above_ = above;
+    point_ = rf::FixedPoint(largest, f_);
+    if constexpr (kFloats) {
+      // A float in [2^(e-1), 2^e) is a multiple of 2^(e-24) and of 2^-149. The sum of f of them is
+      // below 2^53 units if the unit is f * 2^above / 2^53.
+      const int exponent = above + row_bits_ - 30;
+      const float least = exponent > -126 ? std::ldexp(1.0f, exponent) : 0.0f;
+      const float end = std::ldexp(1.0f, above);  // or infinity
+      way_ = {rf::load_as<int32_t>(&least), rf::load_as<int32_t>(&end)};
+    }
   }
 
-  // Rows that stay in the L2 cache together with the next one.
-  int64_t ahead() const { return f_ * static_cast<int64_t>(sizeof(V)) <= 256 * 1024 ? f_ : 0; }
+  // Fills the tables with the sums of a row, and returns its largest magnitude if that was not
+  // known before.
+  bits_t<V> add(const T* row, const uint8_t* codes) {
+    return row_bits_ < 11 ? add<true>(row, codes) : add<false>(row, codes);
+  }
+  template <bool kWide>
+  bits_t<V> add(const T* row, const uint8_t* codes) {
+    bits_t<V> bits = 0;
+    if (smaller_) pairs_.clear(count_);
+    if constexpr (kFloats) units_.clear(count_);
+    smaller_ = !kFloats;
+    for_chunks(row, [&](const V* x, int64_t begin, int64_t size) {
+      if constexpr (kFloats) {
+        smaller_ |=
+            add_units<kWide>(x, codes + begin, size, ahead(), way_, point_, units_, pairs_, &bits);
+      } else {
+        add_all_pairs<kWide>(x, codes + begin, size, ahead(), point_, pairs_);
+      }
+    });
+    return bits;
+  }
+
+  void write_units(double* out) const {
+    for (int64_t c = 0; c < count_; ++c) out[c] = units_.total(c) + 0.0;  // no negative zero
+  }
+
+  // Where one pass does, a little further on. Otherwise the next row, if both stay in L2.
+  int64_t ahead() const {
+    if (kFloats && steady_) return 2048;
+    return f_ * static_cast<int64_t>(sizeof(V)) <= 256 * 1024 ? f_ : 0;
+  }
 
   // body(values, first, size): the whole row, or converted pieces of it.
   template <typename Body>
@@ -239,7 +296,12 @@ class CodeSums {
   }
 
   int64_t f_, count_;
-  int row_bits_;  // how many more a sum has than its terms
+  int row_bits_;         // how many more a sum has than its terms
+  int above_ = kNone;    // largest < 2^above, the least one
+  bool steady_ = false;  // the last two rows had the same exponent
+  bool smaller_ = true;  // the tables of pairs were used
+  rf::FixedPoint point_;
+  ShortWay way_;
   UnitTables units_;
   PairTables pairs_;
 };
@@ -255,10 +317,12 @@ extern "C" rf_status rf_code_sums(const void* in, const uint8_t* codes, double* 
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(f, 1));
   const bool known = rf::dispatch_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    rf::parallel_for(n, grain, [&](int64_t begin, int64_t end, int) {
-      CodeSums<T> sums(f, count);
+    std::vector<std::optional<CodeSums<T>>> of_threads(rf::plan_threads(n, grain));
+    rf::parallel_for(n, grain, [&](int64_t begin, int64_t end, int thread) {
+      std::optional<CodeSums<T>>& sums = of_threads[thread];
+      if (!sums) sums.emplace(f, count);
       for (int64_t i = begin; i < end; ++i) {
-        sums.run(static_cast<const T*>(in) + i * f, codes + i * f, out + i * count);
+        sums->run(static_cast<const T*>(in) + i * f, codes + i * f, out + i * count);
       }
     });
   });
