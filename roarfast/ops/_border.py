@@ -15,7 +15,8 @@ def mode_names(mode: str | Sequence[str]) -> list[str]:
     if isinstance(mode, str):
         return [mode_name(mode)] * 2
     if not isinstance(mode, Sequence) or len(mode) != 2:
-        raise ValueError(f"mode must be one border mode or a (rows, columns) pair, got {mode!r}")
+        hint = "" if isinstance(mode, Sequence) else "; for SciPy's order of arguments: roarfast.compat.ndimage"
+        raise ValueError(f"mode must be one border mode or a (rows, columns) pair, got {mode!r}{hint}")
     return [mode_name(m) for m in mode]
 
 

@@ -1,4 +1,4 @@
-"""Arguments that have another name now: the old one gets an error that says which."""
+"""Arguments that have another name now, or are SciPy's: an error says which to write, or where they work."""
 
 from __future__ import annotations
 
@@ -29,6 +29,34 @@ def renamed(**now: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if kwargs and not old.isdisjoint(kwargs):
                 name = sorted(old & kwargs.keys())[0]
                 raise TypeError(f"{function.__name__}() has no argument {name!r}: write {now[name]}")
+            return function(*args, **kwargs)
+
+        return call
+
+    return mark
+
+
+def scipys(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Marks a filter that lacks some arguments of its namesake in `scipy.ndimage`.
+
+    Example:
+        >>> @scipys("axes", "output")
+        ... def f(a):
+        ...     return a
+        >>> f(1, axes=0)
+        Traceback (most recent call last):
+        TypeError: f() has no argument 'axes'; roarfast.compat.ndimage.f takes SciPy's: axes, output
+    """
+    known = frozenset(names)
+
+    def mark(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if kwargs and not known.isdisjoint(kwargs):
+                name, here = sorted(known & kwargs.keys())[0], function.__name__
+                raise TypeError(
+                    f"{here}() has no argument {name!r}; roarfast.compat.ndimage.{here} takes SciPy's: {', '.join(names)}"
+                )
             return function(*args, **kwargs)
 
         return call

@@ -10,10 +10,12 @@ from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import scipys
 
 MAX_RADIUS, MAX_ORDER = 2**20, 64  # kMaxRadius, kMaxOrder in csrc/common/filter_args.h
 
 
+@scipys("axes", "output", "input")
 def gaussian_filter(
     a: ArrayT,
     sigma: float | Sequence[float],
@@ -26,6 +28,8 @@ def gaussian_filter(
     out: ArrayT | None = None,
 ) -> ArrayT:
     """`scipy.ndimage.gaussian_filter` of each image, in one fused pass.
+
+    The last two axes are the image, all before a batch: a 3-D array is a stack of images here, a volume in SciPy.
 
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32 or float64. float64 is computed in float64, the

@@ -9,10 +9,12 @@ from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import scipys
 
 MAX_SIZE = 2**31  # kMaxWindow in csrc/common/filter_args.h
 
 
+@scipys("footprint", "axes", "output", "input")
 def maximum_filter(
     a: ArrayT,
     size: int | Sequence[int],
@@ -23,6 +25,8 @@ def maximum_filter(
     out: ArrayT | None = None,
 ) -> ArrayT:
     """`scipy.ndimage.maximum_filter` of each image, exactly; the cost hardly grows with the size.
+
+    The last two axes are the image, all before a batch: a 3-D array is a stack of images here, a volume in SciPy.
 
     Args:
         a: Maps or masks `[..., H, W]`: float16, bfloat16 (torch), float32, float64, uint8 or bool. Must not hold NaN.

@@ -9,12 +9,16 @@ from roarfast.ops import _check as check
 from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
+from roarfast.ops._renamed import scipys
 
 
+@scipys("output", "input")
 def sobel(
     a: ArrayT, axis: int = -1, mode: str | Sequence[str] = "reflect", cval: float = 0.0, *, out: ArrayT | None = None
 ) -> ArrayT:
     """`scipy.ndimage.sobel` of each image: [-1 0 1] along `axis`, [1 2 1] along the other image axis.
+
+    The last two axes are the image, all before a batch: a 3-D array is a stack of images here, a volume in SciPy.
 
     Args:
         a: Maps `[..., H, W]`: float16, bfloat16 (torch), float32 or float64.

@@ -171,9 +171,9 @@ def _table(members: Sequence[tuple[Source, Panel]], common: list[float]) -> Tabl
     rows.sort(key=lambda row: (row[-1].sort is None, row[-1].sort or 0))
     caption = (
         f"{first.record.title}{' (least relevant first)' if first.order == 'lerf' else ''}, {first.better} accuracy is better: area (%) over "
-        f"t from nothing removed through {rates(common)}, and its difference in points to the random pixels of the same study, by which maps are ranked."
+        f"the fraction of pixels removed, t, from nothing through {rates(common)}, and its difference in points to the random pixels of the same study, by which maps are ranked."
     )
-    columns = ["Estimator", "k", "Study", "area %", "− random", "beats it?", "rank"]
+    columns = ["Estimator", "Post-processing", "Study", "area %", "− random", "beats it?", "rank"]
     return table(f"compare-{first.protocol}-{first.order}", caption, columns, rows)
 
 

@@ -184,7 +184,9 @@ def random_sentence(found: Sequence[Score]) -> str:
     assert best.random is not None
     d = best.random.difference
     if best.advantage <= 0:
-        return f"No estimator beats random pixels: the best, {pretty(best.estimator)}, is {abs(100 * best.advantage):.1f} points worse on average over t."
+        worse = f"{abs(100 * best.advantage):.1f}"
+        how = "does as they do" if worse == "0.0" else f"is {worse} points worse on average over t"
+        return f"No estimator beats random pixels: the best, {pretty(best.estimator)}, {how}."
     winners = [pretty(s.estimator) for s in sorted(plain, key=lambda s: -s.advantage) if s.beats_random]
     if winners:
         return f"{len(winners)} of {len(plain)} plain estimators beat random pixels (averaged over t, Holm-corrected): {listed(winners)}."
@@ -196,6 +198,8 @@ def random_sentence(found: Sequence[Score]) -> str:
         if d.n > 1
         else "one trial: the difference may be chance"
     )
+    if d.n > 1 and (d.high < 0 or d.low > 0):
+        why += "; corrected for the number of maps (Holm) it may be chance"
     return (
         f"No estimator is shown to beat random pixels: the best, {pretty(best.estimator)}, is {100 * best.advantage:.1f} points better "
         f"on average over t ({why})."

@@ -143,10 +143,10 @@ def _dry_run(study: Study, setup: Setup, machines: tuple[int, int, float] | None
             known = store.work()
         work = {k for k, t in setup.plan.tasks.items() if t.is_finished(done, known) and t.is_present(files)}
     left = setup.plan.needed(done, work)
+    print(environment.list_cells(setup.plan, left))  # long: what sums it up comes after it
     print(_what_with(study))
     for note in setup.notes:
         print(f"warning: {note}")
-    print(environment.list_cells(setup.plan, left))
     print("calibrating …", file=sys.stderr)
     pace = environment.calibrate(study.config, setup.devices[0]) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))

@@ -141,3 +141,19 @@ def test_borders_per_axis_and_scipys_third_argument() -> None:
         for wrong in (["reflect", "nonsense"], ["reflect"], [["reflect"], "wrap"], 0):
             with pytest.raises(ValueError, match="mode must be"):
                 ours(MAPS[0], 3, mode=wrong)
+        with pytest.raises(ValueError, match=r"got 0; for SciPy's order of arguments: roarfast\.compat\.ndimage"):
+            ours(MAPS[0], 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("gaussian_filter", "axes"), ("gaussian_filter", "output"), ("maximum_filter", "footprint"), ("sobel", "output")]
+)  # fmt: skip
+def test_scipys_other_arguments_say_where_they_work(name: str, argument: str) -> None:
+    from roarfast.compat import ndimage
+
+    pytest.importorskip("scipy")
+    given = {"axes": (0, 1), "output": np.float64, "footprint": np.ones((3, 3))}[argument]
+    arguments = {"gaussian_filter": {"sigma": 1}, "maximum_filter": {}, "sobel": {}}[name]
+    with pytest.raises(TypeError, match=rf"no argument '{argument}'; roarfast\.compat\.ndimage\.{name} takes SciPy's"):
+        getattr(rf, name)(MAPS[0], **arguments, **{argument: given})
+    assert getattr(ndimage, name)(MAPS[0], **arguments, **{argument: given}).shape == MAPS[0].shape

@@ -128,6 +128,11 @@ def test_sentences_about_random_pixels() -> None:
     assert "No estimator is shown to beat random pixels" in random_sentence(scores(made(only_same)))
     one = {key: {t: a[:1] for t, a in v.items()} for key, v in values.items()}
     assert "one trial" in random_sentence(scores(made(one, base=(0.9,))))
+    equal = {key: values[("rand", "plain")] for key in (("same", "plain"), ("rand", "plain"))}
+    assert random_sentence(scores(made(equal))).endswith("the best, same, does as they do.")
+    few = {(f"map{i}", "plain"): {0.5: [0.600, 0.491]} for i in range(3)} | {("rand", "plain"): {0.5: [0.7, 0.6]}}
+    said = random_sentence(scores(made(few, base=(0.9, 0.8))))  # p = 0.03 of each, so an interval without 0; Holm: 0.09
+    assert said.endswith("; corrected for the number of maps (Holm) it may be chance).")
     alone = random_sentence(scores(made({("good", "plain"): CURVE})))
     assert alone.startswith("Not known: random pixels were not removed here. Add the estimator rand")
 

@@ -215,6 +215,9 @@ def test_init_own_fits_the_images_and_dry_run_shows_them(folder: Path) -> None:
     result = run(app, ["run", str(config), "--dry-run", "--out", str(folder / "run")])
     assert result.exit_code == 0, result.output
     assert "train  20 images of 64x64x3, 2 classes: disk, ring" in result.output and "model  convnet" in result.output
+    listed = [i for i, line in enumerate(result.output.splitlines()) if "trial 0" in line]
+    shown = next(i for i, line in enumerate(result.output.splitlines()) if line.startswith("  train  "))
+    assert listed and shown > max(listed), "what sums it up is not scrolled away by the list"
     for arguments, words in (
         (["--preset", "own"], "come together"),
         (["--preset", "own", "--data", str(folder / "nowhere")], "there is nothing at"),
