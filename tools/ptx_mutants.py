@@ -26,17 +26,8 @@ from helpers.ptx import counted, options, ptx_backend  # noqa: E402
 import roarfast as rf  # noqa: E402
 from roarfast import _backend  # noqa: E402
 
-# Barriers that no probe misses, as `file: the line of code before`, and why, by reading. A kernel that changes edits its line.
-REDUNDANT = {
-    "gaussian_filter.cu: rf::store<T>(symmetric_sum(blurred + r * cols + c + radius_x, 1, weights.x, radius_x));": "the next tile writes `source`; a barrier follows before `blurred` is written",
-    "gaussian_long.h: for (int c = lane; c < left; c += kTileThreadsX) to[c] = store<Out>(tile[r * pitch + c]);": "the thread that stores an element is the one that loads its place of the next tile",
-    "impute_linear.cu: const FineField<Real> f = place_fields(plan, global, shared_fields, fields);": "the block reductions before the first use of `fields` have barriers",
-    "percentile.cu: for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {": "thread 0 stores the same ranks for every row",
-    "row_removal.h: bool check_nan) {": "the caller's loop ends behind the barriers of the row before",
-    "vcycle.h: c.inv[i] = own > 0 && diagonal > 0 ? 1 / (diagonal * (1 + plan.centre)) : Real(0);": "the next level reads other fields; a barrier follows before `inv` is used",
-    "vcycle.h: out[i] = total;": "the caller has a barrier of its own before it reads the result",
-    "row_removal.h: if (threadIdx.x == 0 && p.rule != RF_EXACT) nest(p);": "needed where nest() changes a bound, which no probe makes it do",
-}  # fmt: skip
+# Barriers that no probe misses, as `file: the line of code before`, and why they stay. None: a barrier that nobody needs goes.
+REDUNDANT: dict[str, str] = {}
 
 
 def before(place: str) -> str:
@@ -77,6 +68,11 @@ def probes() -> dict[str, list[Probe]]:
     codes = rng.integers(0, 10, (2, 33, 47), dtype=np.uint8)
     u8 = rng.integers(0, 256, (2, 3, 33, 47), dtype=np.uint8)
 
+    # Thresholds at and just below the middle of two values, which rounding puts in the wrong order: bounds must be nested.
+    disordered = np.float32(
+        [[*np.linspace(-3, -2, 64), -0.13210485875606537, 0.1257302165031433, *np.linspace(2, 3, 64)]]
+    )
+
     def call(op: Any, *args: Any, tolerance: float = 0.0, **kwargs: Any) -> Probe:
         return Probe(op, args, kwargs, tolerance)
 
@@ -89,6 +85,7 @@ def probes() -> dict[str, list[Probe]]:
         "removal_mask": [call(rf.removal_mask, a, 0.3, rule) for a in (x, ties) for rule in ("exact", "percentile", "strict")],
         "rank_codes": [call(rf.rank_codes, a, rates, rule) for a in (x, ties) for rates in (nine, many) for rule in ("exact", "percentile", "strict")],
         "percentile": [call(rf.percentile, a, [10.0, 50.0]) for a in (x, ties)] + [call(rf.percentile, x, list(np.linspace(0, 100, 30)))],
+        "nested bounds": [call(rf.rank_codes, np.tile(disordered, (3, 1, 1)), [0.5, 0.5000000001], "percentile")],
         "nan ignored": [call(op, ties, arg, nan="ignore") for op, arg in ((rf.removal_mask, 0.3), (rf.rank_codes, nine), (rf.percentile, [5.0, 60.0]))],
         "removed_fraction": [call(rf.removed_fraction, codes, 4)],
         "fill": [call(rf.fill, nchw, mask, value) for value in ("kept_mean", 1.0, "noise")]
@@ -112,6 +109,7 @@ def probes() -> dict[str, list[Probe]]:
             call(rf.impute_linear, big, big_mask, 0.0, tolerance=1e-4),
             call(rf.impute_linear, big.astype(np.float64), big_mask, 0.0, tol=1e-9, tolerance=1e-7),
             call(rf.impute_linear, nchw, np.ones_like(mask), 0.0, tolerance=1e-4),
+            call(rf.impute_linear, np.ones_like(big), big_mask, 0.0, tolerance=1e-4),  # nothing to solve
             call(rf.impute_linear, nchw[:1], mask[:1], 0.0, weights=[[0, 1, 0], [0, 0, 0], [0, 1, 0]], tolerance=1e-3),
         ],
     }  # fmt: skip

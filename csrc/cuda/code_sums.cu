@@ -60,8 +60,7 @@ __global__ void __launch_bounds__(kThreads)
       out[i * count + c] =
           finite ? point.join(static_cast<int64_t>(high[c]), static_cast<int64_t>(low[c]))
                  : top - top;
-    }
-    __syncthreads();
+    }  // and the thread that read a sum is the one that sets it to zero for the next row
   }
 }
 

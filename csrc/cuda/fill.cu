@@ -16,20 +16,25 @@ constexpr int64_t kPixelsPerBlock = 4 * kThreads, kMaxGrid = 1 << 20;
 
 // Blocks per multiprocessor that leave a thread registers enough (48 for five, 64 for four): left
 // to itself, ptxas aims higher and spills on sm_90.
-template <typename T>
+template <typename T, rf::Fills kFills>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 5)
     fill_kernel(const T* __restrict__ x,           // [n, c, p] or [n, p, c]
                 const uint8_t* __restrict__ mask,  // [n, p] or as x
-                T* __restrict__ out, rf::ImageLayout layout, rf::FillSpec spec, int64_t parts,
+                T* __restrict__ out, rf::ImageLayout layout, rf::FillSpec spec, uint32_t parts,
                 const int64_t* __restrict__ index) {  // [n] or null
   RF_SHARED(rf::FillShared, shared, [1]);
-  for (int64_t item = blockIdx.x; item < layout.n * parts; item += gridDim.x) {
-    const int64_t i = item / parts, part = item % parts;
+  int64_t i = blockIdx.x / parts;
+  uint32_t part = blockIdx.x - static_cast<uint32_t>(i) * parts;
+  while (i < layout.n) {
     const uint8_t* m = mask + i * layout.mask_size();
     const int64_t offset = i * layout.features();
-    rf::fill_image(shared[0], layout, spec, i, index ? index[i] : i, x + offset, out + offset,
-                   part * kThreads + threadIdx.x, parts * kThreads,
-                   [m](int64_t k) { return m[k] != 0; });
+    rf::fill_image<kFills>(shared[0], layout, spec, i, index ? index[i] : i, x + offset,
+                           out + offset, int64_t{part} * kThreads + threadIdx.x,
+                           int64_t{parts} * kThreads, [m](int64_t k) { return m[k] != 0; });
+    // The block's next item, without a division of 64 bits and with few registers.
+    const uint32_t images_on = gridDim.x / parts;
+    i += images_on, part += gridDim.x - images_on * parts;
+    if (part >= parts) ++i, part -= parts;
   }
 }
 
@@ -154,9 +159,12 @@ rf_status run(const T* x, const uint8_t* mask, T* out, const rf::ImageLayout& la
                       layout.n, layout.c, layout.p, spec, parts, index);
   }
   const bool means = spec.kind == RF_FILL_KEPT_MEAN || spec.kind == RF_FILL_IMAGE_MEAN;
-  const int64_t parts = means ? 1 : (layout.p + kPixelsPerBlock - 1) / kPixelsPerBlock;
-  return rf::launch(fill_kernel<T>, grid(parts), kThreads, 0, stream, x, mask, out, layout, spec,
-                    parts, index);
+  const int64_t parts =
+      means ? 1 : std::min((layout.p + kPixelsPerBlock - 1) / kPixelsPerBlock, kMaxGrid);
+  const auto kernel =
+      means ? fill_kernel<T, rf::Fills::kMeans> : fill_kernel<T, rf::Fills::kOthers>;
+  return rf::launch(kernel, grid(parts), kThreads, 0, stream, x, mask, out, layout, spec, parts,
+                    index);
 }
 
 }  // namespace

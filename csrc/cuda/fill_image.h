@@ -23,6 +23,7 @@ __device__ double channel_mean(FillShared& shared, const ImageLayout& layout, co
   for (;;) {
     double sum = 0.0;
     unsigned long long kept = 0;
+#pragma unroll 2  // more, and registers are spilled
     for (int64_t pixel = threadIdx.x; pixel < layout.p; pixel += kMeanLanes) {
       const int64_t i = start + pixel * step;
       const bool counts = !only_kept || !removed(layout.per_feature ? i : pixel);
@@ -48,17 +49,21 @@ __device__ double channel_mean(FillShared& shared, const ImageLayout& layout, co
   }
 }
 
+// The kinds of fill that a kernel is compiled for: with fewer it needs fewer registers.
+enum class Fills { kAll, kMeans, kOthers };
+
 // out = x with removed features replaced, for pixels first, first + step, ... of every channel.
-template <typename T, typename Removed>
+template <Fills kFills = Fills::kAll, typename T, typename Removed>
 __device__ void fill_image(FillShared& shared, const ImageLayout& layout, const FillSpec& spec,
                            int64_t image, int64_t sample, const T* x, T* out, int64_t first,
                            int64_t step, const Removed& removed) {
+  constexpr bool kWithMeans = kFills != Fills::kOthers, kWithOthers = kFills != Fills::kMeans;
   const T* other = static_cast<const T*>(spec.other) + (spec.other ? image * layout.features() : 0);
   for (int64_t channel = 0; channel < layout.c; ++channel) {
     T value{};
-    if (spec.kind == RF_FILL_VALUES) {
+    if (kWithOthers && spec.kind == RF_FILL_VALUES) {
       value = to_pixel<T>(spec.values[(spec.values_per_image ? image * layout.c : 0) + channel]);
-    } else if (spec.kind == RF_FILL_KEPT_MEAN || spec.kind == RF_FILL_IMAGE_MEAN) {
+    } else if (kWithMeans && (spec.kind == RF_FILL_KEPT_MEAN || spec.kind == RF_FILL_IMAGE_MEAN)) {
       value = to_pixel<T>(
           channel_mean(shared, layout, x, channel, spec.kind == RF_FILL_KEPT_MEAN, removed));
     }
@@ -67,9 +72,9 @@ __device__ void fill_image(FillShared& shared, const ImageLayout& layout, const 
           layout.channels_last ? pixel * layout.c + channel : channel * layout.p + pixel;
       T v = x[i];
       if (removed(layout.per_feature ? i : pixel)) {
-        if (spec.kind == RF_FILL_IMAGE) {
+        if (kWithOthers && spec.kind == RF_FILL_IMAGE) {
           v = other[i];
-        } else if (spec.kind == RF_FILL_NOISE) {
+        } else if (kWithOthers && spec.kind == RF_FILL_NOISE) {
           v = noise_pixel<T>(
               spec, philox_normal(spec.seed, sample, channel * layout.p + pixel, kDomainNoiseFill));
         } else {

@@ -118,8 +118,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) < 8 && kRadius > 0 ? 5 : 1
         row[c] = rf::store<T>(
             symmetric_sum<kRadius>(blurred + r * pitch + c + radius_x, 1, weights.x, radius_x));
       }
-    }
-    __syncthreads();  // the next tile overwrites shared memory
+    }  // the next tile is loaded into `source`; a barrier follows before `blurred` is written
   }
 }
 

@@ -146,8 +146,7 @@ __global__ void __launch_bounds__(kTileThreadsX* kTileThreadsY, 2)
     for (int r = static_cast<int>(threadIdx.y); r < rows; r += kTileThreadsY) {
       Out* to = out + first + static_cast<int64_t>(y + r) * tiling.w + x;
       for (int c = lane; c < left; c += kTileThreadsX) to[c] = store<Out>(tile[r * pitch + c]);
-    }
-    __syncthreads();  // the next tile overwrites shared memory
+    }  // and load_tile gives a thread the same places of the next tile
   }
 }
 

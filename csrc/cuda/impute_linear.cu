@@ -66,7 +66,6 @@ __global__ void __launch_bounds__(kLargeThreads<Real>, 1)
   const int h = plan.level[0].h, w = plan.level[0].w, pixels = h * w;
   uint8_t* global = a.workspace + blockIdx.x * a.bytes_per_block;
   const FineField<Real> f = place_fields(plan, global, shared_fields, fields);
-  __syncthreads();
   const int threads = static_cast<int>(32 * blockDim.y),
             thread = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
   const Real inf = static_cast<Real>(HUGE_VAL);

@@ -16,13 +16,21 @@ __global__ void __launch_bounds__(kThreads)
                          int64_t* __restrict__ out,         // [n, 5]
                          int64_t n, int64_t h, int64_t w) {
   RF_SHARED(unsigned long long, total, [kCounts]);
+  // A thread's pixels follow each other by so many rows and columns.
+  const bool wide = w > kThreads;
+  const int rows_on = wide ? 0 : kThreads / static_cast<int>(w);
+  const int cols_on = wide ? kThreads : kThreads - rows_on * static_cast<int>(w);
+  const int first_row = wide ? 0 : static_cast<int>(threadIdx.x) / static_cast<int>(w);
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
     if (threadIdx.x < kCounts) total[threadIdx.x] = 0;
     __syncthreads();
     const uint8_t* image = mask + i * h * w;
-    unsigned long long count[kCounts] = {};
-    for (int64_t p = threadIdx.x; p < h * w; p += kThreads) {
-      const int64_t y = p / w, x = p - y * w;
+    unsigned count[kCounts] = {};  // of one thread; a block's sum may need 64 bits
+    int64_t y = first_row, x = threadIdx.x - first_row * w;
+    for (; y < h; y += rows_on, x += cols_on) {
+      if (x >= w) ++y, x -= w;
+      if (y >= h) break;
+      const int64_t p = y * w + x;
       const bool first_y = y == 0, last_y = y + 1 == h, first_x = x == 0, last_x = x + 1 == w;
       const bool m = image[p] != 0;
       const bool right = !last_x && image[p + 1] != 0, down = !last_y && image[p + w] != 0;
@@ -40,16 +48,16 @@ __global__ void __launch_bounds__(kThreads)
       count[4] += first_y || last_y || first_x || last_x;
     }
     for (int k = 0; k < kCounts; ++k) {
+      unsigned long long sum = count[k];
       for (int half = kWarp / 2; half > 0; half /= 2) {
-        count[k] += __shfl_down_sync(0xffffffffu, count[k], half);
+        sum += __shfl_down_sync(0xffffffffu, sum, half);
       }
-      if (threadIdx.x % kWarp == 0) atomicAdd(&total[k], count[k]);
+      if (threadIdx.x % kWarp == 0) atomicAdd(&total[k], sum);
     }
     __syncthreads();
     if (threadIdx.x < kCounts) {
       out[i * kCounts + threadIdx.x] = static_cast<int64_t>(total[threadIdx.x]);
-    }
-    __syncthreads();
+    }  // and the same threads set the counts to zero for the next image
   }
 }
 

@@ -25,13 +25,12 @@ __global__ void __launch_bounds__(rf::kSelectThreads, 3)
   RF_SHARED(int16_t, below, [kRates]);
   Selection& s = selection[0];
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
-    __syncthreads();  // of the previous row
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0) {  // the row before reads other parts of `s` by now
       int count = 0;
       for (int j = 0; j < params.count; ++j) {
         const rf::Interpolation p = rf::plan_percentile<T>(params.q[j], f, wide);
-        below[j] =
-            static_cast<int16_t>(rf::append_rank(s.left, &count, static_cast<uint32_t>(p.below)));
+        const int at = rf::append_rank(s.left, &count, static_cast<uint32_t>(p.below));
+        if (i == blockIdx.x) below[j] = static_cast<int16_t>(at);
         rf::append_rank(s.left, &count, static_cast<uint32_t>(p.above));
       }
       s.count = count;

@@ -192,8 +192,7 @@ __device__ __forceinline__ void set_up_levels(const ResidentThread<Shape>& t,
         set_up_from_coarse(warp, plan, f, l);
       }
     }
-  }
-  __syncthreads();
+  }  // the caller has a barrier before the levels are used
 }
 
 // What a channel's iteration knows besides its pixels: in shared memory, kept by the channel's

@@ -54,8 +54,7 @@ __device__ void set_up_level(const DevicePlan<Real>& plan, const uint8_t* live,
       c.y, coarse.h, coarse.w, coarse.weights, [&](int, int, int i, Real own, Real sum) {
         const Real diagonal = sum + c.b[i];
         c.inv[i] = own > 0 && diagonal > 0 ? 1 / (diagonal * (1 + plan.centre)) : Real(0);
-      });
-  __syncthreads();
+      });  // the next level reads other fields; a barrier follows before `inv` is used
 }
 
 // Residual of a finer level (zero where known) -> right-hand
@@ -80,8 +79,7 @@ __device__ void restrict_to(const Real* residual, int h, int w, Real* out, int c
       total += (dy == 0 || dy == 1 ? Real(0.75) : Real(0.25)) * row;
     }
     out[i] = total;
-  });
-  __syncthreads();
+  });  // the thread that wrote a cell is the one that reads it first
 }
 
 // Cell-centred bilinear interpolation of coarse values at fine cell (x, y).

@@ -62,7 +62,7 @@ struct RowRemoval {
   // row: RF_ROW_NAN and so on.
   __device__ unsigned find_bounds(const T* row, int64_t f, const RemovalParams& p, int64_t sample,
                                   bool check_nan) {
-    __syncthreads();  // of the previous row
+    // What thread 0 writes first, nobody reads behind the last barrier of the row before.
     if (p.rule == RF_VALUE) return value_bounds(row, f, p);
     if (threadIdx.x == 0) p.rule == RF_EXACT ? rank_counts(p, f) : rank_percentiles(p, f);
     __syncthreads();
@@ -123,13 +123,14 @@ struct RowRemoval {
       if (wrong) atomicOr(&flags, wrong);
     }
     __syncthreads();
+    const unsigned found = flags;
     const compute_t<T> maximum = key_value<T>(static_cast<key_t<T>>(top));
     for (int j = threadIdx.x; j < p.count; j += kSelectThreads) {
       bounds[j] = value_bound(p.order, value_threshold(maximum, p.rates[j], p.order));
     }
     __syncthreads();
     const unsigned infinite = maximum - maximum != 0 ? static_cast<unsigned>(RF_ROW_INFINITE) : 0u;
-    return flags | infinite;
+    return found | infinite;
   }
 
   // The first key above a threshold (MoRF), or the last below it (LeRF).
