@@ -215,8 +215,7 @@ void make_row(const Batch& batch, const Row& row, int64_t out_y, T* out) {
 // Whether RgbRows can make the rows of this batch.
 bool stays_rgb(const Batch& batch, rf_dtype out_dtype) {
   return batch.layout == RF_NHWC && batch.out_layout == RF_NHWC && batch.c == 3 &&
-         out_dtype == RF_FLOAT32 && (batch.codes == nullptr || batch.code_channels == 1) &&
-         (batch.imputed == nullptr || batch.imputed_dtype == RF_UINT8);
+         out_dtype == RF_FLOAT32 && (batch.codes == nullptr || batch.code_channels == 1);
 }
 
 // One output row of RGB pixels: false if too little of it lies inside the image.
@@ -228,9 +227,12 @@ bool make_rgb_row(const Batch& batch, const rf::RgbRows& rgb, const Row& row, fl
   if (count > 0 && count < rf::RgbRows::kPixels) return false;
   if (count > 0) {
     const int64_t pixel = (row.image * batch.h + row.y) * batch.w + row.x + first;
-    const auto* imputed = static_cast<const uint8_t*>(batch.imputed);
-    rgb.run(batch.images + 3 * pixel, batch.codes ? batch.codes + pixel : nullptr,
-            imputed ? imputed + 3 * pixel : nullptr, count, row.flip, out + 3 * padded);
+    const auto run = [&](const auto* imputed) {
+      rgb.run(batch.images + 3 * pixel, batch.codes ? batch.codes + pixel : nullptr,
+              imputed ? imputed + 3 * pixel : nullptr, count, row.flip, out + 3 * padded);
+    };
+    batch.imputed_dtype == RF_FLOAT16 ? run(static_cast<const rf::half_t*>(batch.imputed))
+                                      : run(static_cast<const uint8_t*>(batch.imputed));
   }
   const auto pad = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) std::copy_n(batch.pad_value, 3, out + 3 * i);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "common/dtype.h"
 #include "cpu/support/simd.h"
 
 namespace rf {
@@ -28,9 +30,10 @@ class RgbRows {
 
   void set_rate_index(int rate_index) { drop_ = rate_index; }
 
-  // out[0 .. 3 count) from as many pixels; codes and imputed, pixels too, may be null. Mirrored
-  // rows begin with the last pixel.
-  void run(const uint8_t* pixels, const uint8_t* codes, const uint8_t* imputed, int64_t count,
+  // out[0 .. 3 count) from as many pixels; codes and imputed, pixels too (bytes or halves), may be
+  // null. Mirrored rows begin with the last pixel.
+  template <typename Imputed>
+  void run(const uint8_t* pixels, const uint8_t* codes, const Imputed* imputed, int64_t count,
            bool mirrored, float* out) const {
     const auto choose = [&](auto mirror) __attribute__((always_inline)) {
       if (codes == nullptr) {
@@ -48,8 +51,8 @@ class RgbRows {
   static constexpr int kLanes = 8, kVectors = 3 * kPixels / kLanes;
   using Floats = vector_t<float, 4 * kLanes>;
 
-  template <bool mirror, bool remove, bool impute>
-  void run_blocks(const uint8_t* pixels, const uint8_t* codes, const uint8_t* imputed,
+  template <bool mirror, bool remove, bool impute, typename Imputed>
+  void run_blocks(const uint8_t* pixels, const uint8_t* codes, const Imputed* imputed,
                   int64_t count, float* out) const {
     const RgbRows tables = *this;  // stores might change the members, for all that is known
     for (int64_t i = 0; i < count; i += kPixels) {
@@ -61,32 +64,44 @@ class RgbRows {
     }
   }
 
-  template <bool mirror, bool remove, bool impute, int... kVector>
+  template <bool mirror, bool remove, bool impute, typename Imputed, int... kVector>
   __attribute__((always_inline)) void run_block(const uint8_t* pixels, const uint8_t* codes,
-                                                const uint8_t* imputed, float* out,
+                                                const Imputed* imputed, float* out,
                                                 std::integer_sequence<int, kVector...>) const {
     (run_vector<kVector, mirror, remove, impute>(pixels, codes, imputed, out), ...);
   }
 
-  template <int k, bool mirror, bool remove, bool impute>
+  template <int k, bool mirror, bool remove, bool impute, typename Imputed>
   __attribute__((always_inline)) void run_vector(const uint8_t* pixels, const uint8_t* codes,
-                                                 const uint8_t* imputed, float* out) const {
+                                                 const Imputed* imputed, float* out) const {
     using Lanes = std::make_integer_sequence<int, kLanes>;
+    constexpr bool kBytes = std::is_same_v<Imputed, uint8_t>;
     Ints pixel = values<k, mirror>(pixels, Lanes{}), stays{};
     if constexpr (remove) stays = (codes_of<k, mirror>(codes, Lanes{}) > drop_) ^ keep_;
-    if constexpr (impute) pixel = stays ? pixel : values<k, mirror>(imputed, Lanes{});
-    Floats value = __builtin_convertvector(pixel, Floats) * scale_[k] + bias_[k];
+    if constexpr (impute && kBytes) pixel = stays ? pixel : values<k, mirror>(imputed, Lanes{});
+    Floats value = __builtin_convertvector(pixel, Floats);
+    if constexpr (impute && !kBytes) value = stays ? value : halves<k, mirror>(imputed, Lanes{});
+    value = value * scale_[k] + bias_[k];
     if constexpr (remove && !impute) value = stays ? value : fill_[k];
     store_as(out + k * kLanes, value);
   }
 
-  // Values k kLanes ... of the 24 that the block becomes.
+  // Values k kLanes ... of the 24 that the block becomes. Those of a mirrored one are among the 16
+  // from kFirst on.
+  template <int k>
+  static constexpr int kFirst = (kVectors - 1 - k) * kLanes / 2;
   template <int k, bool mirror, int... lane>
   __attribute__((always_inline)) static Ints values(const uint8_t* block,
                                                     std::integer_sequence<int, lane...>) {
-    constexpr int kFirst = (kVectors - 1 - k) * kLanes / 2;  // of 16 bytes that hold all eight
     if constexpr (!mirror) return pick<8, lane...>(block + k * kLanes);
-    return pick<16, (mirrored_byte(k * kLanes + lane) - kFirst)...>(block + kFirst);
+    return pick<16, (mirrored_value(k * kLanes + lane) - kFirst<k>)...>(block + kFirst<k>);
+  }
+  template <int k, bool mirror, int... lane>
+  __attribute__((always_inline)) static Floats halves(const half_t* block,
+                                                      std::integer_sequence<int, lane...> lanes) {
+    if constexpr (!mirror) return load_halves(block + k * kLanes, lanes);
+    return shuffle<(mirrored_value(k * kLanes + lane) - kFirst<k>)...>(
+        load_halves(block + kFirst<k>, lanes), load_halves(block + kFirst<k> + kLanes, lanes));
   }
   template <int k, bool mirror, int... lane>
   __attribute__((always_inline)) static Ints codes_of(const uint8_t* codes,
@@ -95,7 +110,17 @@ class RgbRows {
     return pick<8, (k * kLanes + lane) / 3 ...>(codes);
   }
 
-  static constexpr int mirrored_byte(int i) { return 3 * (kPixels - 1 - i / 3) + i % 3; }
+  static constexpr int mirrored_value(int i) { return 3 * (kPixels - 1 - i / 3) + i % 3; }
+
+  template <int... lane>
+  __attribute__((always_inline)) static Floats load_halves(const half_t* from,
+                                                           std::integer_sequence<int, lane...>) {
+#ifdef __F16C__
+    return Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#else
+    return Floats{load(from[lane])...};
+#endif
+  }
 
   // bytes[index] of each lane, out of kBytes that may be read.
   template <int kBytes, int... index>

@@ -109,7 +109,7 @@ def test_imputed_dataset_replaces_the_fill(backend: Backend, rng, layout, kind):
 
 
 @pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 23, 24, 32, 41])
-@pytest.mark.parametrize("removal", ["none", "fill", "keep", "imputed"])
+@pytest.mark.parametrize("removal", ["none", "fill", "keep", "uint8", "float16"])
 def test_rgb_rows_stay_rgb(backend: Backend, rng, width, removal):
     """Pixels in, pixels out has its own CPU kernel, eight pixels at a time: all remainders, crops and mirrored rows."""
     images, codes = dataset(rng, n=9, h=5, w=width, layout="NHWC")
@@ -118,8 +118,9 @@ def test_rgb_rows_stay_rgb(backend: Backend, rng, width, removal):
         if removal == "none"
         else {"codes": codes, "rate_index": 2, "keep": removal == "keep", "fill": (9.5, 120, 255)}
     )
-    if removal == "imputed":
-        options["imputed"] = rng.integers(0, 256, images.shape, dtype=np.uint8)
+    if removal in ("uint8", "float16"):
+        low, high = (0, 256) if removal == "uint8" else (-20, 300)
+        options["imputed"] = rng.uniform(low, high, images.shape).astype(removal)
     kwargs = {"layout": "NHWC", "mean": MEAN, "std": STD, "pad": 3, "pad_value": (1, 2, 3), "flip": True, "seed": 1}
     for crop in (None, (8, width + 6), (2, max(1, width - 4))):
         options |= {"crop": crop, "random_crop": True}
@@ -272,13 +273,15 @@ def test_out_and_non_contiguous_inputs(rng):
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("options", [{}, {"keep": True, "fill": 9.0}, {"imputed": True}, AUGMENT], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"keep": True, "fill": 9.0}, {"imputed": "uint8"}, {"imputed": "float16"}, AUGMENT], ids=str
+)
 @pytest.mark.parametrize("w", [11, 12])  # of 9 rows: CUDA has kernels of its own for whole fours
 def test_a_rate_for_each_row(backend: Backend, rng, w, layout, channels, options):
     """Bit for bit the rows of one call per rate."""
     images, codes = dataset(rng, c=channels, w=w, layout=layout)
-    if options.get("imputed"):
-        options = {"imputed": rng.integers(0, 256, images.shape, dtype=np.uint8)}
+    if "imputed" in options:
+        options = {"imputed": rng.uniform(0, 256, images.shape).astype(options["imputed"])}
     index, rates = np.array([3, 3, 0, 6, 3, 1]), np.array([-1, 2, 5, 0, 4, 255])
     kwargs = {"layout": layout, "out_layout": layout, "mean": 0.4, "std": 0.2, "seed": 3, **options}
     together = backend(rf.gather_batch, images, index, codes, rates, **kwargs)
