@@ -148,13 +148,14 @@ def _dry_run(study: Study, setup: Setup, machines: tuple[int, int, float] | None
     for note in setup.notes:
         print(f"warning: {note}")
     print("calibrating …", file=sys.stderr)
-    pace = environment.calibrate(study.config, setup.devices[0]) if left else None
+    several = 2 if machines else len(setup.devices)
+    pace = environment.calibrate(study.config, setup.devices[0], several) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
     if machines and pace is not None:
         train, test = load_data(study.config.data)
         images = {"train": len(train), "test": len(test)}
         size = estimate.sizes(study.config, images, train.image_shape, train.num_classes)
-        print(estimate.describe_cluster(setup.plan, left, pace, Machines(*machines), size))
+        print(estimate.describe_cluster(setup.plan, left, pace, Machines(*machines, start=pace.start), size))
     print(forecast(max(cell.trial for cell in study.cells) + 1))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,6 +93,7 @@ class Pace:
         epochs: Of a training.
         passes: Estimators → gradient passes per image.
         trained: Whether the base model is given.
+        start: Seconds from the start of a worker's process to its first task; 0 where this process is the worker.
     """
 
     train: float
@@ -102,6 +105,7 @@ class Pace:
     epochs: int
     passes: Callable[[Sequence[str]], int]
     trained: bool = False
+    start: float = 0.0
 
     def seconds(self, task: Task) -> float:
         """The time of a task."""
@@ -122,8 +126,8 @@ class Pace:
         return each * len(task.cells)
 
 
-def calibrate(config: StudyConfig, device: str) -> Pace:
-    """Times a few batches of training, evaluation, gradients, codes and imputation."""
+def calibrate(config: StudyConfig, device: str, workers: int = 1) -> Pace:
+    """Times a few batches of training, evaluation, gradients, codes and imputation; with several workers, the start of one."""
     if device == "cpu":
         torch.set_num_threads(config.run.threads)
         rf.set_num_threads(config.run.threads)
@@ -166,7 +170,18 @@ def calibrate(config: StudyConfig, device: str) -> Pace:
         epochs=recipe.epochs,
         passes=lambda names: max(1, PassPlan(parse_all(names, own), options, True, own).backwards),
         trained=config.model.trained,
+        start=_worker_start(workers) if workers > 1 else 0.0,
     )
+
+
+def _worker_start(workers: int) -> float:
+    """Seconds until processes that start together have imported what a worker needs."""
+    command = [sys.executable, "-P", "-c", "import roarfast.study.workers"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    begun = time.perf_counter()
+    for process in [subprocess.Popen(command, env=environment) for _ in range(min(workers, available_cores()))]:
+        process.wait()
+    return time.perf_counter() - begun
 
 
 def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -204,7 +219,8 @@ def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace 
             line += f": about {duration(sum(pace.seconds(task) for task in open_tasks))}"
         lines.append(line)
     if pace is not None:
-        total = simulate(left, plan.tasks, pace.seconds, Machines(1, workers)).makespan
+        start = pace.start if workers > 1 else 0.0
+        total = simulate(left, plan.tasks, pace.seconds, Machines(1, workers, start=start)).makespan
         lines.append(f"  about {duration(total)} with {workers} worker{'s' * (workers != 1)}, from a short calibration")
     return "\n".join(lines)
 

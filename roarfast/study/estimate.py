@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from roarfast._progress import duration
 from roarfast.study.environment import Pace
@@ -47,13 +48,13 @@ def describe_cluster(plan: Plan, left: Mapping[str, Task], pace: Pace, machines:
         f"{100 * found.least_idle:.1f} % no order of the tasks could avoid",
         f"  critical path {duration(_length(found, pace, machines))}: {' → '.join(task.label for task in found.path)}",
     ]
-    apart = Machines(machines.nodes, machines.workers, machines.speed, shared=False, bandwidth=machines.bandwidth)
+    apart = replace(machines, shared=False)
     moved = simulate(left, plan.tasks, pace.seconds, apart, size)
     lines.append(
         f"  without a shared folder: {moved.moved / 1e9:.3g} GB between nodes, {duration(moved.fetching)} of waiting in all at "
         f"{machines.bandwidth / 1e9:g} GB/s, about {duration(moved.makespan)}"
     )
-    table = [(n, simulate(left, plan.tasks, pace.seconds, Machines(1, n, machines.speed))) for n in _UP_TO]
+    table = [(n, simulate(left, plan.tasks, pace.seconds, replace(machines, nodes=1, workers=n))) for n in _UP_TO]
     lines.append("  workers      " + "".join(f"{n:>11}" for n, _ in table))
     lines.append("  time         " + "".join(f"{duration(one.makespan):>11}" for _, one in table))
     lines.append("  idle         " + "".join(f"{100 * one.idle:>9.1f} %" for _, one in table))

@@ -36,7 +36,7 @@ class Identity:
         removal: Rule, fill and imputation.
         seed: Of the study.
         outside: Estimators and post-processings that are not ours, by name.
-        numerics: What decides the last bits: kind of device and threads per worker.
+        numerics: What decides the last bits: kind of device, threads per worker, processes per training.
         protocols: Files of protocols that are not ours.
     """
 
@@ -143,7 +143,8 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
         explain=explain | {"options": config.explain_options().as_dict()},
         removal=_removal(config),
         seed=config.seed,
-        numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0},
+        numerics={"device": device.split(":")[0], "threads": config.run.threads if device == "cpu" else 0}
+        | _only("processes", config.run.gpus_per_training if config.run.gpus_per_training > 1 else 0),
         outside=config.outside(),
         protocols={name: code_of(name, None) for block in config.grid for name in block.protocols},
     )  # fmt: skip

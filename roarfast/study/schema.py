@@ -229,7 +229,8 @@ class RunConfig(Section):
 
     `ray` is the address of a cluster, or `"auto"`. There, `memory` is what a worker takes, in GB; `artefacts` says whether models,
     maps and codes lie in a folder that all nodes see (`"shared"`), travel between them (`"transfer"`), or whichever each node can
-    (`"auto"`); `scratch` is where nodes keep their copies.
+    (`"auto"`); `scratch` is where nodes keep their copies. With `gpus_per_training` above 1 a training is spread over so many GPUs of
+    a node (on clusters without any: processes), which changes its batch normalisation, so results too.
     """
 
     device: str = "auto"
@@ -242,6 +243,7 @@ class RunConfig(Section):
     memory: float | None = Field(None, gt=0)
     artefacts: Literal["auto", "shared", "transfer"] = "auto"
     scratch: str | None = Field(None, min_length=1)
+    gpus_per_training: int = Field(1, ge=1, le=64)
 
     @field_validator("workers")
     @classmethod

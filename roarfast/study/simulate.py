@@ -26,6 +26,7 @@ class Machines:
         speed: Of a worker there, relative to the one whose times are given.
         shared: Whether all nodes see the run folder.
         bandwidth: Bytes per second into a node, where they do not.
+        start: Seconds until a worker can begin its first task: its process, its imports, its images.
     """
 
     nodes: int = 1
@@ -33,6 +34,7 @@ class Machines:
     speed: float = 1.0
     shared: bool = True
     bandwidth: float = 1e9
+    start: float = 0.0
 
     @property
     def size(self) -> int:
@@ -112,6 +114,7 @@ def simulate(
     schedule = Schedule(left, every)
     made = _Copies(every, size or (lambda task: 0), machines)
     idle = list(range(machines.size))
+    fresh = set(idle)  # workers that have not started yet: they do so with their first task
     running: list[tuple[float, int, int, Task]] = []
     spans, now, moved = [], 0.0, 0
     while schedule.left:
@@ -122,8 +125,10 @@ def simulate(
             fetch = size_in / machines.bandwidth
             moved += size_in
             made.arrived(worker, task)
-            end = now + fetch + seconds(task) / machines.speed
-            spans.append(Span(task, worker, now, fetch, end))
+            begin = max(now, machines.start) if worker in fresh else now
+            fresh.discard(worker)
+            end = begin + fetch + seconds(task) / machines.speed
+            spans.append(Span(task, worker, begin, fetch, end))
             heapq.heappush(running, (end, len(spans), worker, task))
         if not running:
             raise ValueError(f"{len(schedule.left)} tasks wait for each other")

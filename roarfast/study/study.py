@@ -237,6 +237,11 @@ class Study:
     ) -> contextlib.AbstractContextManager[Cluster | None]:
         """The Ray cluster that a run is to use, connected; None without one."""
         address = address or self.config.run.ray
+        if not address and self.config.run.gpus_per_training > 1:
+            raise StudyError(
+                f"run.gpus_per_training = {self.config.run.gpus_per_training} spreads a training over GPUs with Ray: give --ray auto, "
+                "which also uses this machine alone, or set it to 1"
+            )
         if address and self._workers("auto") == 1:
             self._workers(2)  # says that workers cannot import what was made in this process
         return Cluster(address, self.config.run, device, workers) if address else contextlib.nullcontext()

@@ -62,6 +62,8 @@ class Trainer:
         self.recipe = config.resolved_recipe()
         self.classes, self.channels = train.num_classes, train.image_shape[2]
         self.whole = Modified(DeviceDataset(train, device), DeviceDataset(test, device))
+        self.leads = True
+        """Whether it writes files; of the processes of one training, one does."""
         self.notes: list[str] = []
         """What the run should say, until the task under way is done."""
 
@@ -140,6 +142,8 @@ class Trainer:
 
     def save(self, model: nn.Module, path: Path) -> None:
         """Writes the weights of a model, atomically."""
+        if not self.leads:
+            return
         buffer = io.BytesIO()
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, buffer)
         write_atomic(path, seal(buffer.getvalue()))
@@ -168,7 +172,8 @@ class Trainer:
 
     def forget(self, name: str) -> None:
         """Deletes a checkpoint."""
-        self.folder.checkpoint(name).unlink(missing_ok=True)
+        if self.leads:
+            self.folder.checkpoint(name).unlink(missing_ok=True)
 
 
 def scores_of(found: TrainResult | Evaluation) -> dict[str, float]:

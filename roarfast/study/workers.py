@@ -64,6 +64,8 @@ class Worker:
     def __init__(self, settings: Settings, begun: float = 0.0) -> None:
         self._settings, self._start_seconds = settings, begun
         self._work: Work | None = None
+        self.leads = True
+        """Whether files are this worker's business; not of those that only train along."""
 
     def execute(self, task: Task, on_update: Callable[[str], None]) -> tuple[str, str, Outcome]:
         """Does a task; returns the event that ends it: kind, text, outcome. Errors become events, Ctrl-C goes through."""
@@ -72,6 +74,7 @@ class Worker:
             if self._work is None:
                 s = self._settings
                 self._work = Work(StudyConfig.of(s.config), RunFolder(s.folder), s.device, s.threads)
+                self._work.trainer.leads = self.leads
                 self._start_seconds += time.perf_counter() - begun
                 begun = time.perf_counter()
             outcome = do_task(self._work, task, on_update)

@@ -6,10 +6,15 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import distributed, nn
+
+_PATIENCE = timedelta(minutes=5)
+"""For another process to come, or to answer: one reads images while another is ready."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,45 @@ def join_world() -> Iterator[World]:
             distributed.destroy_process_group()
 
 
+@contextlib.contextmanager
+def as_rank(rank: int, size: int, meeting: str | Path) -> Iterator[None]:
+    """Trainings of the block are one of `size` processes on this machine, as under `torchrun`.
+
+    A process that leaves while others train makes them fail; one that is done waits for them (`wait`).
+
+    Args:
+        rank: Of this process.
+        size: How many there are.
+        meeting: A file that does not exist yet, the same for all of them: where they find each other.
+    """
+    before = dict(os.environ)
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": "0"}  # each sees one GPU, its own
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        distributed.init_process_group(
+            backend, init_method=Path(meeting).absolute().as_uri(), rank=rank, world_size=size, timeout=_PATIENCE
+        )
+        try:
+            yield
+        finally:
+            distributed.destroy_process_group()
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+def wait() -> None:
+    """Waits for the other processes of `as_rank`: one that leaves early makes gloo's threads in the others abort."""
+    distributed.barrier()
+
+
 def wrap(model: nn.Module, world: World, device: torch.device) -> nn.Module:
     """The model as the loop calls it. Buffers are not broadcast: see `average_statistics`."""
     if world.size == 1:
         return model
-    ids: Any = [device.index] if device.type == "cuda" else None
+    ids: Any = (
+        [torch.cuda.current_device() if device.index is None else device.index] if device.type == "cuda" else None
+    )
     return nn.parallel.DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False)
 
 

@@ -12,8 +12,8 @@ NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 @contextlib.contextmanager
-def two_nodes() -> Iterator[Any]:
-    """A head that does no work, and two nodes of one CPU; a `ray.cluster_utils.Cluster`."""
+def two_nodes(cpus: int = 1) -> Iterator[Any]:
+    """A head that does no work, and two nodes of `cpus` CPUs; a `ray.cluster_utils.Cluster`."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -23,7 +23,7 @@ def two_nodes() -> Iterator[Any]:
     cluster = Cluster(initialize_head=True, head_node_args=head, connect=False)
     try:
         for _ in range(2):
-            cluster.add_node(**NODE)
+            cluster.add_node(**NODE | {"num_cpus": cpus})
         yield cluster
     finally:
         ray.shutdown()

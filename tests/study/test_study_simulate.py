@@ -75,6 +75,8 @@ def test_known_makespans() -> None:
     assert next(t.key for t in two.path) == "a" and len(two.path) == 2
     faster = simulate(graph, graph, lambda t: times[t.key], Machines(workers=2, speed=2))
     assert faster.makespan == 2.0
+    slow = simulate(graph, graph, lambda t: times[t.key], Machines(workers=2, start=5.0))
+    assert slow.makespan == 9.0 and min(span.begin for span in slow.spans) == 5.0  # once per worker, not per task
 
 
 @given(st.data())

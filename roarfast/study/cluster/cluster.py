@@ -41,7 +41,7 @@ class Cluster:
             self._nodes = alive(self._ray.nodes())
             device = choose_device(self._device, self._nodes)
             memory = int((self._run.memory or 0) * 1e9)
-            self._needs = Needs(self._run.threads, 1 if device == "cuda" else 0, memory)
+            self._needs = Needs(self._run.threads, 1 if device == "cuda" else 0, memory, self._run.gpus_per_training)
             check_room(self._nodes, self._needs)
             self.devices = [device] * len(place(self._nodes, self._needs, self._most))
         except BaseException:
@@ -81,6 +81,8 @@ class Cluster:
             if node.name in self._used()
         }
         facts: dict[str, Any] = {"workers": len(self.devices), "threads per worker": self._run.threads}
+        if self._needs.ranks > 1:
+            facts["processes per training"] = self._needs.ranks
         return facts | {"cores": os.cpu_count(), "nodes": len(self._used()), "devices": kinds}
 
     def pool(self, settings: Settings, code: dict[str, str]) -> RayPool:

@@ -53,6 +53,8 @@ class _Slot:
     number: int
     host: _Host
     actor: Any = None
+    followers: list[Any] = field(default_factory=list)
+    group: Any = None  # the placement group of a worker of several processes
     state: str = "starting"
     task: Task | None = None
     outcome: Outcome = field(default_factory=Outcome)
@@ -254,15 +256,47 @@ class RayPool:
         slot.state, slot.task, slot.starts = "starting", None, slot.starts + 1
         settings = replace(self._settings, folder=slot.host.root)
         code = self._code if slot.host.place != FOLDER else {}
-        make = self._actor(RayWorker, slot.host.node, self._needs.options())
-        slot.actor = make.remote(json.dumps(settings.encode()), slot.number, self._home, str(Path.cwd()), code)
+        arguments = (json.dumps(settings.encode()), slot.number, self._home, str(Path.cwd()), code)
+        if self._needs.ranks == 1:
+            slot.actor = self._actor(RayWorker, slot.host.node, self._needs.options()).remote(*arguments)
+        else:
+            makers = self._group(slot)
+            slot.followers = [make.remote(*arguments) for make in makers[1:]]
+            slot.actor = makers[0].remote(*arguments, slot.followers)
         self._refs[slot.actor.ready.remote()] = ("ready", slot.number)
 
+    def _group(self, slot: _Slot) -> list[Any]:
+        """Makers of the processes of a worker, all in one placement group on its node."""
+        from ray.util.placement_group import placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        ranks, here = self._needs.ranks, {"ray.io/node-id": slot.host.node.name}
+        try:
+            slot.group = placement_group(
+                [self._needs.bundle()] * ranks, strategy="STRICT_PACK", bundle_label_selector=[here] * ranks
+            )
+        except TypeError:
+            raise StudyError(
+                f"run.gpus_per_training = {ranks} needs a newer Ray than {self._ray.__version__}, which cannot say where a "
+                "placement group goes: pip install --upgrade ray, on every node"
+            ) from None
+        makers = []
+        for rank in range(ranks):
+            where = PlacementGroupSchedulingStrategy(slot.group, placement_group_bundle_index=rank)
+            makers.append(
+                self._ray.remote(scheduling_strategy=where, max_restarts=0, **self._needs.options())(RayWorker)
+            )
+        return makers
+
     def _kill(self, slot: _Slot) -> None:
-        if slot.actor is not None:
+        for actor in [*slot.followers, *([] if slot.actor is None else [slot.actor])]:
             with contextlib.suppress(Exception):
-                self._ray.kill(slot.actor)
-            slot.actor = None
+                self._ray.kill(actor)
+        slot.actor, slot.followers = None, []
+        if slot.group is not None:
+            with contextlib.suppress(Exception):
+                self._ray.util.remove_placement_group(slot.group)
+            slot.group = None
 
     def _bring(self, slot: _Slot) -> None:
         """Starts a task, or first the transfers that it waits for."""

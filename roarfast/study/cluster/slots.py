@@ -32,11 +32,13 @@ class Needs:
         threads: CPUs.
         gpus: GPUs.
         memory: Bytes; 0: not counted.
+        ranks: How many processes it is made of, each of which takes this.
     """
 
     threads: int = 1
     gpus: int = 0
     memory: int = 0
+    ranks: int = 1
 
     def room(self, node: Node) -> int:
         """How many workers fit on a node."""
@@ -46,7 +48,12 @@ class Needs:
             counts.append(int(have.get("GPU", 0) // self.gpus))
         if self.memory:
             counts.append(int(have.get("memory", 0) // self.memory))
-        return max(0, min(counts))
+        return max(0, min(counts) // self.ranks)
+
+    def bundle(self) -> dict[str, float]:
+        """What one of its processes takes, for a placement group."""
+        found = {"CPU": float(self.threads), "GPU": float(self.gpus), "memory": float(self.memory)}
+        return {name: value for name, value in found.items() if value}
 
     def options(self) -> dict[str, Any]:
         """As arguments of Ray."""
@@ -104,8 +111,9 @@ def check_room(nodes: Sequence[Node], needs: Needs) -> None:
         return max((node.resources.get(name, 0) for node in nodes), default=0)
 
     wants = [f"{needs.threads} CPUs (run.threads)"]
-    wants += [f"{needs.gpus} GPUs (run.gpus_per_training)"] if needs.gpus else []
+    wants += [f"{needs.gpus} GPUs"] if needs.gpus else []
     wants += [f"{needs.memory / 1e9:.3g} GB (run.memory)"] if needs.memory else []
+    wants[0] = f"{needs.ranks} times (run.gpus_per_training) {wants[0]}" if needs.ranks > 1 else wants[0]
     raise StudyError(
         f"no node of the Ray cluster has room for a worker, which takes {', '.join(wants)}: of its {len(nodes)} nodes the "
         f"largest has {most('CPU'):g} CPUs, {most('GPU'):g} GPUs and {most('memory') / 1e9:.3g} GB"
