@@ -23,6 +23,7 @@ pytest.importorskip("pydantic")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'roarfast[ray]'")
 
 from roarfast.study.cluster import connect as connecting
+from roarfast.study.cluster.files import NodeFiles
 from roarfast.study.cluster.pool import why
 from roarfast.study.cluster.slots import Needs, Node, choose_device, place
 from roarfast.study.cluster.worker import RayWorker
@@ -92,7 +93,9 @@ def test_a_node_that_goes_loses_nothing_without_a_shared_folder(cluster: Any, lo
 
 def test_a_killed_driver_loses_nothing(cluster: Any, local: Any, tmp_path: Path) -> None:
     """Without a shared folder; the same command resumes, and does not wait for what it has."""
-    one = study(tmp_path, "transfer")
+    scratch = tmp_path / "scratch"
+    text = SMALL + f'artefacts = "transfer"\nscratch = "{scratch}"\n'
+    one = Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run")
     arguments = ["-m", "roarfast", "run", one.source, "--out", one.folder, "--ray", cluster.address, "--no-report"]
     with subprocess.Popen([sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
@@ -107,6 +110,24 @@ def test_a_killed_driver_loses_nothing(cluster: Any, local: Any, tmp_path: Path)
     found = one.run(ray=cluster.address)
     assert found.skipped >= len(kept) and not found.failed
     assert outcome(one.folder) == local
+    assert not list(scratch.glob("roarfast-*/*-*"))  # neither its own copies nor those of the driver that was killed
+
+
+def test_copies_that_nobody_holds_are_deleted(tmp_path: Path) -> None:
+    """Those of a killed driver; never those of one that runs, nor what is not ours."""
+
+    def files(run: str) -> NodeFiles:
+        return NodeFiles(str(tmp_path / "nowhere"), ("probe", "x"), str(tmp_path / "scratch"), run, "node", "auto")
+
+    running, killed = files("1"), files("2")
+    (killed.root / "maps").mkdir(exist_ok=True)
+    os.close(killed._alive)  # as the end of its process does
+    foreign = killed.root.parent / "foreign"
+    foreign.mkdir()
+    last = files("3")
+    assert running.root.exists() and last.root.exists() and foreign.exists() and not killed.root.exists()
+    last.leave()
+    assert not last.root.exists()
 
 
 def test_a_node_with_other_images_is_refused(tmp_path: Path) -> None:

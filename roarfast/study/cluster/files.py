@@ -8,6 +8,7 @@ its checksum fits.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import socket
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +84,10 @@ class NodeFiles:
             above = Path(scratch or tempfile.gettempdir()) / f"roarfast-{os.getuid()}"
             above.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.root = self._cache = above / f"{run}-{node[:12]}"
-            RunFolder(self.root).prepare(None)
+            with _locked(above / ".lock"):  # a folder that is just being made has nobody yet
+                _delete_orphans(above)
+                RunFolder(self.root).prepare(None)
+                self._alive = _hold(self.root / _ALIVE)
             RunFolder(self.root).wait_for_workers()
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -216,6 +221,43 @@ class NodeFiles:
         sync_folder(place.parent)
         found = place.stat()
         self._known[str(place), found.st_ino, found.st_mtime_ns] = one.checksum
+
+
+_ALIVE = ".alive"
+"""Held by the actor of a folder of copies: one that nobody holds was left by a driver that was killed."""
+
+
+def _hold(path: Path) -> int | None:
+    """Holds a file until the process ends, or `os.close`; None if another process does."""
+    held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _delete_orphans(above: Path) -> None:
+    """Deletes the copies of drivers that were killed; only folders that an actor has once held."""
+    for folder in above.iterdir():
+        if folder.is_symlink() or not (folder / _ALIVE).is_file():
+            continue
+        with contextlib.suppress(OSError):
+            held = _hold(folder / _ALIVE)
+            if held is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(held)
 
 
 def _in(group: str, method: Any) -> Any:
