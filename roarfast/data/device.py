@@ -12,6 +12,7 @@ import torch
 
 from roarfast.data.dataset import Array, DataError, Dataset
 from roarfast.data.pack import verify_images
+from roarfast.data.rows import RowSource
 from roarfast.data.stream import StreamedBatch, stream_batches, upload
 from roarfast.ops.gather_batch import PerChannel, gather_batch
 
@@ -179,10 +180,11 @@ class DeviceDataset:
 
     def _streamed_batches(self, index: Iterable[Array]) -> Iterator[tuple[StreamedBatch, list[int]]]:
         arrays = [self.images, self.codes, self.imputed]
+        sources = [RowSource(array) for array in arrays if array is not None]
 
         def read(rows: Array, targets: list[Array]) -> None:
-            for array, target in zip((a for a in arrays if a is not None), targets):
-                np.take(array, rows, axis=0, out=target, mode="clip")  # "raise" would copy the output first
+            for source, target in zip(sources, targets):
+                source.read(rows, target)
             fresh = np.flatnonzero(~self._verified[rows])
             if self.dataset.checksums is not None and len(fresh):
                 verify_images(self.dataset, rows[fresh], targets[0][fresh])

@@ -148,8 +148,8 @@ def _dry_run(study: Study, setup: Setup, machines: tuple[int, int, float] | None
     for note in setup.notes:
         print(f"warning: {note}")
     print("calibrating …", file=sys.stderr)
-    several = 2 if machines else len(setup.devices)
-    pace = environment.calibrate(study.config, setup.devices[0], several) if left else None
+    here = machines[1] if machines else len(setup.devices)
+    pace = environment.calibrate(study.config, setup.devices[0], here, start=machines is not None) if left else None
     print(environment.describe(study.config, setup.plan, left, pace, len(setup.devices)))
     if machines and pace is not None:
         train, test = load_data(study.config.data)

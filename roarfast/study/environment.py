@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import os
 import platform
+import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,8 +130,15 @@ class Pace:
         return each * len(task.cells)
 
 
-def calibrate(config: StudyConfig, device: str, workers: int = 1) -> Pace:
-    """Times a few batches of training, evaluation, gradients, codes and imputation; with several workers, the start of one."""
+def calibrate(config: StudyConfig, device: str, workers: int = 1, start: bool = False) -> Pace:
+    """Times a few batches of training, evaluation, gradients, codes and imputation.
+
+    Args:
+        config: Of the study.
+        device: Where.
+        workers: How many share this machine: on a CPU the others are kept busy meanwhile, as they share its caches and clock.
+        start: Whether the start of workers counts even if there is one.
+    """
     if device == "cpu":
         torch.set_num_threads(config.run.threads)
         rf.set_num_threads(config.run.threads)
@@ -158,20 +169,47 @@ def calibrate(config: StudyConfig, device: str, workers: int = 1) -> Pace:
     images = np.ascontiguousarray(train.images[:n].transpose(0, 3, 1, 2), np.float32) / 255
     options = config.explain_options()
     own = config.own_estimators()
-    train_pace = _seconds(step) / n
-    model.eval()
+    others = min(workers, available_cores() // config.run.threads) - 1 if device == "cpu" else 0
+    with _busy(others, model, x, config.run.threads):
+        train_pace = _seconds(step) / n
+        model.eval()
+        times = {
+            "evaluate": _seconds(evaluate) / n,
+            "gradient": _seconds(gradient) / n,
+            "codes": 2 * _seconds(lambda: rf.rank_codes(maps, [0.1, 0.3, 0.5])) / n,
+            "impute": _seconds(lambda: rf.impute_linear(images, maps > 0.5)) / n,
+        }
     return Pace(
         train=train_pace,
-        evaluate=_seconds(evaluate) / n,
-        gradient=_seconds(gradient) / n,
-        codes=2 * _seconds(lambda: rf.rank_codes(maps, [0.1, 0.3, 0.5])) / n,
-        impute=_seconds(lambda: rf.impute_linear(images, maps > 0.5)) / n,
+        **times,
         images={"train": len(train), "test": len(test)},
         epochs=recipe.epochs,
         passes=lambda names: max(1, PassPlan(parse_all(names, own), options, True, own).backwards),
         trained=config.model.trained,
-        start=_worker_start(workers) if workers > 1 else 0.0,
+        start=_worker_start(workers) if start or workers > 1 else 0.0,
     )
+
+
+@contextlib.contextmanager
+def _busy(threads: int, model: torch.nn.Module, x: torch.Tensor, each: int) -> Iterator[None]:
+    """Keeps threads busy with passes of their own copies of a model."""
+    stop = threading.Event()
+
+    def work(mine: torch.nn.Module) -> None:
+        torch.set_num_threads(each)  # of this thread
+        while not stop.is_set():
+            leaf = x.clone().requires_grad_()
+            torch.autograd.grad(mine(leaf).amax(1).sum(), leaf)
+
+    running = [threading.Thread(target=work, args=(copy.deepcopy(model),), daemon=True) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in running:
+            thread.join()
 
 
 def _worker_start(workers: int) -> float:
@@ -184,7 +222,8 @@ def _worker_start(workers: int) -> float:
     return time.perf_counter() - begun
 
 
-def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
+def _seconds(call: Callable[[], object], repeats: int = 5) -> float:
+    """The median: what a run will see, not what this machine can do at best."""
     call()
     times = []
     for _ in range(repeats):
@@ -193,7 +232,7 @@ def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begun)
-    return min(times)
+    return statistics.median(times)
 
 
 def describe(config: StudyConfig, plan: Plan, left: dict[str, Task], pace: Pace | None, workers: int) -> str:
