@@ -144,20 +144,28 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
     }
     planned = sorted;
   }
-  rf::parallel_for(groups, grain, [&](int64_t begin, int64_t end, int thread) {
+  // A piece of work is a group with all its channels; of the last groups, which decide how long
+  // some threads wait for the others, a channel.
+  const int64_t channels = by_image ? job.c : 1;
+  const int64_t whole = threads > 1 ? std::max<int64_t>(0, groups - threads) : groups;
+  const int64_t pieces = whole + (groups - whole) * channels;
+  rf::parallel_for(pieces, grain, [&](int64_t begin, int64_t end, int thread) {
     Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);
     ready[thread] = 1;
     int64_t prepared = -1;  // the image whose mask the worker has set up
-    for (int64_t group = begin; group < end; ++group) {
-      System systems[kSystems];
-      for (int64_t channel = 0; channel < (by_image ? job.c : 1); ++channel) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const bool all = piece < whole;
+      const int64_t group = all ? piece : whole + (piece - whole) / channels;
+      const int64_t first = all ? 0 : (piece - whole) % channels;
+      for (int64_t channel = first; channel < (all ? channels : first + 1); ++channel) {
+        System systems[kSystems];
         for (int64_t lane = 0; lane < kSystems; ++lane) {
           const int64_t k = group * kSystems + lane;
           systems[lane] = k >= count ? System{-1, 0}
                           : by_image ? System{images[k], channel}
                                      : System{images[k / job.c], k % job.c};
         }
-        const bool shared = kSystems == 1 ? systems[0].image == prepared : channel > 0;
+        const bool shared = systems[0].image == prepared && (by_image || kSystems == 1);
         worker.template solve<kCustom>(systems, shared, planned ? plans : nullptr);
         prepared = systems[0].image;
       }

@@ -221,6 +221,32 @@ def test_a_shared_image_is_within_tolerance(rng):
         assert error(rf.impute_linear(x, mask, noise=0, weights=weights), x, mask, weights) <= 1e-5
 
 
+@pytest.mark.parametrize("w", [63, 64, 65, 96, 127, 128, 129, 200])
+def test_lists_of_few_removed_pixels(rng, w):
+    """Widths around the 64 pixels that are looked at together; removed pixels in corners and along all borders."""
+    for h in (65, 70):
+        x = rng.random((2, 3, h, w), dtype=np.float32)
+        mask = np.stack([random_mask(rng, h, w, rate) for rate in (0.02, 0.11)])
+        mask[1, [0, 0, -1, -1, 0, 5, 6, -1, 8], [0, -1, 0, -1, w // 2, 0, -1, w // 2, 62]] = True
+        got, info = rf.impute_linear(x, mask, noise=0, return_info=True)
+        assert info.converged.all()
+        for i in range(2):
+            assert error(got[i], x[i], mask[i]) <= 1e-5
+
+
+def test_the_last_images_are_handed_out_by_channel(rng):
+    for n, size in ((7, (70, 80)), (33, (20, 24))):
+        x = rng.random((n, 3, *size), dtype=np.float32)
+        mask = np.stack([smooth_mask(rng, *size, rate, 3) for rate in np.linspace(0.2, 0.95, n)])
+        rf.set_num_threads(1)
+        alone, info = rf.impute_linear(x, mask, seed=4, return_info=True)
+        for threads in (2, 3, 4):
+            rf.set_num_threads(threads)
+            together, together_info = rf.impute_linear(x, mask, seed=4, return_info=True)
+            np.testing.assert_array_equal(together, alone)
+            np.testing.assert_array_equal(together_info.residual, info.residual)
+
+
 def test_images_solved_in_different_ways_do_not_mix(rng):
     x = rng.random((40, 2, 20, 24), dtype=np.float32)
     mask = np.stack([(random_mask if i % 3 else smooth_mask)(rng, 20, 24, 0.5, *[3] * (i % 3 == 0)) for i in range(40)])

@@ -6,8 +6,8 @@
 #include <limits>
 #include <mutex>
 
-#include "cpu/impute_linear/grid.h"
 #include "cpu/impute_linear/pixel_rows.h"
+#include "cpu/impute_linear/stencil.h"
 #include "cpu/support/philox_vec.h"
 
 namespace rf {
@@ -52,11 +52,25 @@ struct Scaling {
   bool finite;
 };
 
+constexpr int64_t kPrefetchRows = 4;
+
 // One row of a channel in the solver's precision.
 template <typename Real>
 void read_row(const Job& job, System s, int64_t y, Real* row) {
   const int64_t step = job.pixel_stride(), at = job.offset(s.image, s.channel) + y * job.w * step;
   job.rows.read(static_cast<const char*>(job.x) + at * job.rows.in_bytes, step, job.w, row);
+}
+
+// Asks for a row of a channel that is soon read, or written. Rows of systems in lanes lie far
+// apart, and each channel starts anew: the processor does not foresee them.
+template <bool kWrite>
+RF_INLINE void prefetch_row(const Job& job, System s, int64_t y) {
+  if (y >= job.h) return;
+  const int64_t size = kWrite ? job.rows.out_bytes : job.rows.in_bytes,
+                bytes = job.w * job.pixel_stride() * size;
+  const char* row = static_cast<const char*>(kWrite ? job.out : job.x) +
+                    job.offset(s.image, s.channel) * size + y * bytes;
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + i, kWrite);
 }
 
 // Between rows of systems one after the other, lane_rows [kVec, lane_stride], and a row of one
@@ -109,10 +123,12 @@ void read_rows(const Job& job, const System* systems, int64_t begin, int64_t end
     if constexpr (Layout::kIsLanes) {
       for (int lane = 0; lane < Layout::kSystems; ++lane) {
         if (systems[lane].image < 0) continue;
+        prefetch_row<false>(job, systems[lane], y + kPrefetchRows);
         read_row<Real>(job, systems[lane], y, buffers.values + lane * buffers.value_stride);
       }
       interleave(buffers.values, buffers.value_stride, f.w, u);
     } else {
+      prefetch_row<false>(job, systems[0], y + kPrefetchRows);
       read_row<Real>(job, systems[0], y, u);
     }
     V<Real> row_sum{};
@@ -220,9 +236,10 @@ void write_row(const Job& job, System s, int64_t y, const Real* values,
 }
 
 // Writes the systems: known pixels as they came, solved ones clamped to the range of the known (a
-// discrete maximum principle holds), the others the empty value; noise on all removed ones.
+// discrete maximum principle holds), the others the empty value, if there are any; noise on all
+// removed ones.
 template <typename Layout>
-void write_systems(const Job& job, const System* systems, const Scaling* scaling,
+void write_systems(const Job& job, const System* systems, const Scaling* scaling, bool any_empty,
                    Grid<Layout>* grid, const RowBuffers<typename Layout::Real>* all_buffers) {
   using Real = typename Layout::Real;
   constexpr int64_t kVec = Layout::kVec;
@@ -240,13 +257,21 @@ void write_systems(const Job& job, const System* systems, const Scaling* scaling
     for (int64_t y = begin; y < end; ++y) {
       Real* u = f.row(f.u, y);
       const int8_t* unknown = f.unknown_row(y);
-      for (int64_t i = 0; i < f.n; i += kVec) {
-        const V<Real> v = min_of(max_of(load(u + i) * unscale + shift, low), high);
-        store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
+      const auto restore = [&](Span span) {
+        for (int64_t i = span.begin; i < span.end; i += kVec) {
+          const V<Real> v = min_of(max_of(load(u + i) * unscale + shift, low), high);
+          store<Real>(u + i, select<Real>(load_mask<Real>(unknown + i), v, empty));
+        }
+      };
+      if (any_empty) {
+        restore(Span{0, static_cast<int32_t>(f.n)});
+      } else {
+        each_span<Layout>(f.spans, y, f.n, restore);
       }
       if constexpr (Layout::kIsLanes) separate(u, f.w, buffers.values, buffers.value_stride);
       for (int lane = 0; lane < Layout::kSystems; ++lane) {
         if (systems[lane].image < 0) continue;
+        prefetch_row<true>(job, systems[lane], y + kPrefetchRows);
         const Real* values = Layout::kIsLanes ? buffers.values + lane * buffers.value_stride : u;
         write_row<Real>(job, systems[lane], y, values, buffers);
       }

@@ -52,13 +52,17 @@ RF_INLINE void neighbour_sum(const typename Layout::Real* up, const typename Lay
     if (span.begin > 0) before = column(span.begin - kVec, &vertical);
     V<Real> here = column(span.begin, &vertical);
     int64_t i = span.begin;
+    V<Real> meeting = Layout::meet(before, here);
     for (; i + kVec < span.end; i += kVec) {
-      const V<Real> after = column(i + kVec, &next_vertical);
-      body(i, (Layout::left(before, here) + Layout::right(here, after)) + two * vertical);
-      before = here, here = after, vertical = next_vertical;
+      const V<Real> after = column(i + kVec, &next_vertical), next = Layout::meet(here, after);
+      body(i, (Layout::left(before, meeting, here) + Layout::right(here, next, after)) +
+                  two * vertical);
+      before = here, here = after, vertical = next_vertical, meeting = next;
     }
     const V<Real> after = span.end < n ? column(i + kVec, &next_vertical) : V<Real>{};
-    body(i, (Layout::left(before, here) + Layout::right(here, after)) + two * vertical);
+    body(i, (Layout::left(before, meeting, here) +
+             Layout::right(here, Layout::meet(here, after), after)) +
+                two * vertical);
   } else {
     // What a pixel gives to its right neighbour and to its left one differ when the diagonals do.
     const V<Real> ex = splat<Real>(s.edge_x), ey = splat<Real>(s.edge_y),
@@ -116,10 +120,20 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
   V<Real> here = load(mid + i), d_up = load(up + i) - here, d_down = load(down + i) - here;
   V<Real> g = kCustom ? dm * d_up + da * d_down : d_up + d_down;
   V<Real> k = kCustom ? da * d_up + dm * d_down : g;
-  const auto step = [&](int64_t i, V<Real> after, V<Real> k_after) {
-    const V<Real> to_left = Layout::left(before, here) - here,
-                  to_right = Layout::right(here, after) - here;
-    const V<Real> diagonals = Layout::left(g_before, g) + Layout::right(k, k_after);
+  V<Real> meeting = Layout::meet(before, here), g_meeting = Layout::meet(g_before, g);
+  const auto step = [&](int64_t i, V<Real> after, V<Real> k_after, V<Real> g_after) {
+    const V<Real> next = Layout::meet(here, after);
+    const V<Real> to_left = Layout::left(before, meeting, here) - here,
+                  to_right = Layout::right(here, next, after) - here;
+    meeting = next;
+    V<Real> diagonals;
+    if constexpr (kCustom) {
+      diagonals = Layout::left(g_before, g) + Layout::right(k, k_after);
+    } else {
+      const V<Real> g_next = Layout::meet(g, g_after);
+      diagonals = Layout::left(g_before, g_meeting, g) + Layout::right(g, g_next, g_after);
+      g_meeting = g_next;
+    }
     if constexpr (kCustom) {
       body(i, (diagonals + ey * (d_up + d_down)) + (ex_left * (load(f.has_left + i) * to_left) +
                                                     ex_right * (load(f.has_right + i) * to_right)));
@@ -135,11 +149,11 @@ RF_INLINE void laplacian(const typename Layout::Real* up, const typename Layout:
                   down_after = load(down + i + kVec) - after;
     const V<Real> g_after = kCustom ? dm * up_after + da * down_after : up_after + down_after;
     const V<Real> k_after = kCustom ? da * up_after + dm * down_after : g_after;
-    step(i, after, k_after);
+    step(i, after, k_after, g_after);
     before = here, here = after, g_before = g, g = g_after, k = k_after, d_up = up_after,
     d_down = down_after;
   }
-  if (span.end == n) step(i, V<Real>{}, V<Real>{});
+  if (span.end == n) step(i, V<Real>{}, V<Real>{}, V<Real>{});
 }
 
 // A row of the prolongation, cell-centred bilinear: `near` is the coarse

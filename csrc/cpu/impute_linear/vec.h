@@ -81,6 +81,28 @@ struct Rows {
       return shuffle<3, 4, 5, 6>(before, here);
     }
   }
+  // What left and right have in common: the halves of two vectors that meet.
+  static RF_INLINE V<R> meet(V<R> a, V<R> b) {
+    if constexpr (kVec == 8) {
+      return shuffle<4, 5, 6, 7, 8, 9, 10, 11>(a, b);
+    } else {
+      return shuffle<2, 3, 4, 5>(a, b);
+    }
+  }
+  static RF_INLINE V<R> left(V<R>, V<R> meeting, V<R> here) {
+    if constexpr (kVec == 8) {
+      return shuffle<3, 8, 9, 10, 7, 12, 13, 14>(meeting, here);
+    } else {
+      return shuffle<1, 4, 3, 6>(meeting, here);
+    }
+  }
+  static RF_INLINE V<R> right(V<R> here, V<R> meeting, V<R>) {
+    if constexpr (kVec == 8) {
+      return shuffle<1, 2, 3, 8, 5, 6, 7, 12>(here, meeting);
+    } else {
+      return shuffle<1, 4, 3, 6>(here, meeting);
+    }
+  }
   static RF_INLINE V<R> right(V<R> here, V<R> after) {
     if constexpr (kVec == 8) {
       return shuffle<1, 2, 3, 4, 5, 6, 7, 8>(here, after);
@@ -141,6 +163,9 @@ struct Lanes {
 
   static RF_INLINE V<R> left(V<R> before, V<R>) { return before; }
   static RF_INLINE V<R> right(V<R>, V<R> after) { return after; }
+  static RF_INLINE V<R> meet(V<R>, V<R>) { return V<R>{}; }
+  static RF_INLINE V<R> left(V<R> before, V<R>, V<R>) { return before; }
+  static RF_INLINE V<R> right(V<R>, V<R>, V<R> after) { return after; }
   static RF_INLINE void split(V<R> a, V<R> b, V<R>* even, V<R>* odd) { *even = a, *odd = b; }
   static RF_INLINE void join(V<R> even, V<R> odd, V<R>* a, V<R>* b) { *a = even, *b = odd; }
   static RF_INLINE V<R> sum(V<R> v) { return v; }

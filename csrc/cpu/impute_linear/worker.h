@@ -88,7 +88,8 @@ class Worker {
       set_up<kCustom>();
     }
     Scaling scaling[Layout::kSystems];
-    read_systems<Layout>(job_, systems, known_, &grid_, buffers_, any_sweeps_, scaling);
+    read_systems<Layout>(job_, systems, known_, &grid_, buffers_, any_sweeps_ && !use_list_,
+                         scaling);
     V<Real> tolerance{};
     for (int lane = 0; lane < Layout::kVec; ++lane) {
       const Scaling& s = scaling[Layout::kIsLanes ? lane : 0];
@@ -108,7 +109,9 @@ class Worker {
       }
     }
     if (any_cycles_) Solver<Layout, kCustom>(&grid_).run(cycles_, tolerance, max_iter, &outcome);
-    write_systems<Layout>(job_, systems, scaling, &grid_, buffers_);
+    bool any_empty = false;
+    for (const int64_t empty : empty_) any_empty |= empty > 0;
+    write_systems<Layout>(job_, systems, scaling, any_empty, &grid_, buffers_);
     for (int lane = 0; lane < Layout::kSystems; ++lane) {
       if (systems[lane].image < 0) continue;
       const Scaling& s = scaling[lane];
