@@ -140,7 +140,7 @@ def batches(size: tuple[int, int], rng: np.random.Generator) -> Iterator[Call]:
             if augment:
                 yield (
                     rf.gather_batch, (*arrays[:3], None if code is None else 4),
-                    {"imputed": arrays[3], "layout": layout, "scale": (0.1, 1.0), "flip": True, "crop": (h - 2, w + 3),
+                    {"imputed": arrays[3], "layout": layout, "scale": (0.1, 1.0), "flip": True, "crop": (max(h - 2, 1), w + 3),
                      "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3], "dtype": dtype, "out_layout": out_layout, "seed": 9}, None,
                 )  # fmt: skip
 
