@@ -85,8 +85,8 @@ test: build-simt build-ptx $(BIN)/.packages
 test-ptx: build-ptx $(BIN)/.packages
 	rm -rf build/ptx-coverage
 	for arch in $(PTX_ARCHS); do ROARFAST_PTX_ARCH=$$arch $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile \
-	  tests/ops tests/backends/test_ptx.py -k ptx --ptx all --ptx-coverage build/ptx-coverage/sm_$$arch || exit 1; done
-	for arch in $(PTX_ARCHS); do $(BIN)/python tools/ptx_coverage.py build/ptx-coverage/sm_$$arch; done
+	  tests/ops tests/backends/test_ptx.py tests/backends/test_ptx_kernels.py -k ptx --ptx all --ptx-coverage build/ptx-coverage/sm_$$arch || exit 1; done
+	for arch in $(PTX_ARCHS); do $(BIN)/python tools/ptx_coverage.py build/ptx-coverage/sm_$$arch --check || exit 1; done
 
 # What the kernels execute and move; the lines of tests/backends/test_traffic.py anew; broken kernels that must be noticed.
 traffic: build-ptx $(BIN)/.packages

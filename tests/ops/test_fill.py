@@ -153,3 +153,17 @@ def test_more_bad_arguments() -> None:
         rf.fill(np.zeros((1, 3, 2, 2)), np.zeros((1, 2, 2)), 0)
     with pytest.raises(ValueError, match="blur needs images"):
         rf.fill(np.zeros((4, 4)), np.zeros((4, 4), bool), "blur", layout="NF")
+
+
+@pytest.mark.parametrize("size", [(9, 40), (70, 75)])
+def test_linear_fill_of_bytes(backend, rng, size) -> None:
+    """Bytes in, bytes out: the imputed levels, rounded; on every path of the solver's result."""
+    x = rng.integers(0, 256, (2, 3, *size), dtype=np.uint8)
+    mask = rng.random((2, *size)) < 0.5
+    got = backend(rf.fill, x, mask, "linear")
+    assert got.dtype == np.uint8
+    np.testing.assert_array_equal(
+        got[~np.broadcast_to(mask[:, None], x.shape)], x[~np.broadcast_to(mask[:, None], x.shape)]
+    )
+    exact = rf.impute_linear(x.astype(np.float64), mask, 0.0, tol=1e-10)
+    assert np.abs(got - exact).max() <= 0.5 + 255e-5

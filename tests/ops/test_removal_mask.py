@@ -141,6 +141,16 @@ def test_ties_with_equal_hashes() -> None:
         np.testing.assert_array_equal(rf.removal_mask(a, drop, ndim=1), reference(a, drop, ndim=1))
 
 
+@pytest.mark.parametrize("order", ["morf", "lerf"])
+def test_the_boundary_between_two_equal_hashes(backend, order) -> None:
+    """Features 100 and 10651 of this constant row have the same hash, and one of them goes: the position decides."""
+    a = np.zeros((1, 20_000), np.float32)
+    drop = 11_051 / 20_000 if order == "morf" else 8_949 / 20_000
+    got = backend(rf.removal_mask, a, drop, "exact", order, ndim=1, seed=12)
+    np.testing.assert_array_equal(got, reference(a, drop, "exact", order, ndim=1, seed=12))
+    assert got[0, 100] != got[0, 10_651]
+
+
 def test_samples_do_not_depend_on_the_batch(backend) -> None:
     a = selection_maps.make("relu", (4, 8, 8))
     whole = backend(rf.removal_mask, a, 0.5, index=[3, 1, 4, 15], seed=7)
