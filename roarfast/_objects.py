@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from roarfast._timm import timm_factory
 from roarfast._torchvision import import_torchvision
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
@@ -42,7 +43,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def load_object(text: str) -> Any:
-    """The object that `"package.module:object"` names.
+    """The object that `"package.module:object"` names; of `"timm:name"`, a factory of timm's model.
 
     Raises:
         ValueError: If the module cannot be imported or has no such object; the message says which.
@@ -62,6 +63,8 @@ def load_object(text: str) -> Any:
     if not module_name or not path:
         raise ValueError(f"{text!r} is not of the form 'package.module:object'")
     try:
+        if module_name == "timm" and path.isidentifier():
+            return timm_factory(path)
         if module_name.split(".")[0] == "torchvision":
             found: Any = import_torchvision(module_name.partition(".")[2])
         else:
