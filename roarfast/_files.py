@@ -64,6 +64,25 @@ def write_atomic(path: str | Path, content: bytes | str) -> None:
     sync_folder(path.parent)
 
 
+def remove_unfinished(folder: Path, name: str = "*") -> None:
+    """Deletes the temporary files of `write_atomic` for files of this name, if the process that wrote them is gone."""
+    for path in folder.glob(f".{name}.*.tmp"):
+        process = path.name.split(".")[-2]
+        if process.isdigit() and path.is_file() and not path.is_symlink() and not _is_alive(int(process)):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
 def no_follow(path: str, flags: int) -> int:
     """An `opener` for `open` that refuses symbolic links: who planted one chose what would be written to."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from roarfast import _files
-from roarfast._files import WriteError, create_memmap, is_disk_full, publish_folder, read_json, write_atomic, write_json
+from roarfast._files import (
+    WriteError,
+    create_memmap,
+    is_disk_full,
+    publish_folder,
+    read_json,
+    remove_unfinished,
+    write_atomic,
+    write_json,
+)
 
 
 def failing(number: int):
@@ -94,6 +103,23 @@ def test_a_kill_before_the_rename_leaves_the_old_file(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(_files.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "x")], env=environment, check=False)
     assert done.returncode == 9 and (tmp_path / "x").read_bytes() == b"old"
+
+
+def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    gone = int(child.stdout)
+    left = [tmp_path / f".a.json.{gone}.tmp", tmp_path / f".b.c.svg.{gone}.tmp"]
+    stays = [
+        tmp_path / f".a.json.{os.getpid()}.tmp", tmp_path / ".mine.tmp", tmp_path / f"a.{gone}.tmp", tmp_path / "a.json",
+        tmp_path / ".x.tmp",
+    ]  # fmt: skip
+    for path in (*left, *stays):
+        path.write_text("x")
+    (tmp_path / f".link.{gone}.tmp").symlink_to(tmp_path / "a.json")
+    remove_unfinished(tmp_path)
+    assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == sorted([*stays, tmp_path / f".link.{gone}.tmp"])
 
 
 def test_a_full_disk_is_found_in_the_causes_of_an_error() -> None:

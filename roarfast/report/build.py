@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roarfast._files import write_atomic
+from roarfast._files import remove_unfinished, write_atomic
 from roarfast.report.material import gather
 from roarfast.report.page import render
 from roarfast.report.score_tables import score_rows
@@ -31,6 +31,9 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     everything = load(folder) if results is None else results
     target = Path(out) if out is not None else files.report
     target.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(target, "index.html")  # of a report that was killed
+    for part in ("figures", "tables", "tables/page"):
+        remove_unfinished(target / part)
     material = gather(everything, files, target / "figures")
     page, book = render("page.html", **material)
     write_tables(everything, material["audits"], [view.parts for view in material["parts"]], target / "tables")
