@@ -72,15 +72,13 @@ class Perturber:
             filled = self.filled[first:last].to(self.device)
             if self.inputs.whole_numbers:
                 return self._gather(pixels, local, codes, rate, imputed=filled)
-            return self._normalise(torch.where(self._mask(codes, local, rate)[:, None], filled[local], pixels[local]))
+            return self._normalise(torch.where(self._mask(codes[local], rate)[:, None], filled[local], pixels[local]))
         make = self._whole_numbers if self.inputs.whole_numbers else self._floats
         return make(pixels, codes, ids, local, rate)
 
-    def _mask(self, codes: Tensor, local: Tensor, rate: Tensor) -> Tensor:
-        rows, limit = (
-            codes[local],
-            rate.clamp(min=0).to(torch.uint8)[:, None, None],
-        )  # bytes with bytes
+    def _mask(self, rows: Tensor, rate: Tensor) -> Tensor:
+        """What goes of rows of codes, each at its rate."""
+        limit = rate.clamp(min=0).to(torch.uint8)[:, None, None]  # bytes with bytes
         mask = rows > limit if self.how.keep else rows <= limit
         mask[rate < 0] = self.how.keep  # WHOLE: no code is below it
         return mask
@@ -105,7 +103,7 @@ class Perturber:
         if fill in ("image_mean", "blur", "noise"):  # the same replacement at every rate
             return self._gather(pixels, local, codes, rate, imputed=self._replacement(pixels, ids))
         near, rows = codes[local], pixels[local]
-        mask = near > rate[:, None, None] if self.how.keep else near <= rate[:, None, None]
+        mask = self._mask(near, rate)
         if fill == "kept_mean":
             rows = rf.fill(rows, mask, "kept_mean", layout="NHWC")
         else:
@@ -146,7 +144,7 @@ class Perturber:
     # Floating point
 
     def _floats(self, pixels: Tensor, codes: Tensor, ids: Tensor, local: Tensor, rate: Tensor) -> Tensor:
-        mask = self._mask(codes, local, rate)
+        mask = self._mask(codes[local], rate)
         rows, fill = pixels[local], self.how.fill
         constant = self._constant()
         if self.inputs.each is not None and fill in ("dataset_mean", "noise"):
