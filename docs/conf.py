@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import warnings
 
 project = "roarfast"
@@ -55,6 +56,7 @@ html_theme_options = {
     "footer_end": [],
     "pygments_light_style": "tango",
 }
+html_sidebars = {"*": []}  # pages of the first level have no section to navigate in
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -70,5 +72,6 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "plot_gallery": True,
 }
+os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's 15 starves the tutorial on a busy machine
 # Sphinx pickles its environment; a gallery configuration made of strings can be cached, so nothing is to be said about it.
 warnings.filterwarnings("ignore", message="Matplotlib is currently using agg")
