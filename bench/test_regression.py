@@ -40,6 +40,12 @@ def relative_speed(case: Case) -> float:
     return statistics.median(now[rival] / saved[rival] for rival in saved.keys() & now.keys())
 
 
+def test_every_op_is_saved(benchmark):
+    """A new benchmark without saved ratios would not be guarded."""
+    benchmark.pedantic(lambda: None, rounds=1)  # or --benchmark-only would skip this
+    assert sorted(discover(None)) == OPS
+
+
 @pytest.mark.parametrize(("op", "index"), quick_cases())
 def test_no_slower_than_saved(benchmark, op, index):
     """Our time goes to pytest-benchmark's table; what may fail is the ratio."""
