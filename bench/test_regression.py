@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from roarfast import ops
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from _common import Case, discover, measure, set_threads  # noqa: E402
@@ -43,7 +45,9 @@ def relative_speed(case: Case) -> float:
 def test_every_op_is_saved(benchmark):
     """A new benchmark without saved ratios would not be guarded."""
     benchmark.pedantic(lambda: None, rounds=1)  # or --benchmark-only would skip this
-    assert sorted(discover(None)) == OPS
+    assert sorted(discover(None).keys() - {"respond"}) == OPS  # torch's passes on both sides: not steady
+    without = {"ImputeInfo", "register_torch", "aggregate_channels", "blur_fill"}  # no kernel; a case of noise_fill
+    assert set(ops.__all__) - without <= set(OPS)
 
 
 @pytest.mark.parametrize(("op", "index"), quick_cases())
