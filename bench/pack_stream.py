@@ -2,9 +2,8 @@
 
     python bench/pack_stream.py [--gb 8] [--folder DIR]
 
-Writes a synthetic pack at 224x224, then prints, each with the page cache dropped before it: a plain read of the file, an epoch
-of batches as they are read (shuffled, checksums compared), and the first batches as a training gets them (float32, cropped and
-flipped); then a map store of as many float16 maps, written in chunks, stopped half-way and gone on with, and read back. Beside
+Writes a synthetic pack at 224x224, then prints, from a cold cache: a plain read of the file, an epoch of batches as they are
+read (shuffled, checksums compared), and some of its batches as a training gets them (float32, cropped and flipped); then a map store of as many float16 maps, written in chunks, stopped half-way and gone on with, and read back. Beside
 each: megabytes per second, and the most anonymous memory (`RssAnon`). Not part of `make bench`: it takes minutes and the disk.
 """
 
@@ -24,14 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from roarfast._files import write_atomic
 from roarfast.data import DeviceDataset, Transform, epoch_batches
 from roarfast.data.pack import FORMAT, VERSION, _manifest_hash, open_pack
 from roarfast.explain import AttributionStore
 
-SIDE, BATCH, CHUNK = 224, 64, 256
+SIDE, BATCH, CHUNK, PIECES = 224, 64, 256, 8
 STRIDE = SIDE * SIDE * 3
 
 
@@ -91,7 +89,7 @@ class Watch:
         try:
             yield self
         finally:
-            self.seconds = time.perf_counter() - begun
+            self.seconds += time.perf_counter() - begun
             done.set()
             thread.join()
 
@@ -103,51 +101,62 @@ def row(what: str, size: float, watch: Watch, plain: float | None = None) -> flo
     return speed
 
 
-def plain_read(path: Path) -> None:
-    buffer = bytearray(16 << 20)
+def plain_read(path: Path, first: float, last: float) -> int:
+    """Reads a part of a file, in order; returns its bytes."""
+    whole, buffer = path.stat().st_size, memoryview(bytearray(16 << 20))
+    begin, end = int(first * whole), int(last * whole)
     with path.open("rb", buffering=0) as file:
-        while file.readinto(buffer):
-            pass
+        file.seek(begin)
+        while (left := end - file.tell()) > 0:
+            file.readinto(buffer[: min(left, len(buffer))])
+    return end - begin
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gb", type=float, default=8.0)
     parser.add_argument("--folder", type=Path, help="where the pack is written, and deleted; default: temporary files")
+    parser.add_argument("--pack", type=Path, help="a pack that this script left, instead of a new one; it stays")
+    parser.add_argument("--pieces", type=int, default=PIECES, help=f"so many of {PIECES} parts of the epoch")
     options = parser.parse_args()
+    if options.pack is not None:
+        stream(options.pack, len(open_pack(options.pack, "train")), options.pieces)
+        return
     count = int(options.gb * 1e9 / STRIDE)
     with tempfile.TemporaryDirectory(dir=options.folder) as above:
         folder = Path(above) / "synthetic.pack"
         write_synthetic(folder, count)
         drop_cache(folder)
         print(f"{count} images of {SIDE}x{SIDE}, {count * STRIDE / 1e9:.1f} GB; cold before each row (posix_fadvise)")
-        stream(folder, count)
+        stream(folder, count, options.pieces)
         (folder / "images.npy").unlink()
         maps(Path(above), count)
 
 
-def stream(folder: Path, count: int) -> None:
-    with Watch().running() as watch:
-        plain_read(folder / "images.npy")
-    plain = row("plain read", count * STRIDE, watch)
+def stream(folder: Path, count: int, pieces: int) -> None:
+    """Parts of the file and of the epoch in turn, each cold: the speed of a disk may change within a minute."""
     order = list(epoch_batches(count, BATCH, seed=0, epoch=0))
-    drop_cache(folder)
     data = DeviceDataset(open_pack(folder, "train"), "cpu", budget=0)
-    with Watch().running() as watch:
-        seen = sum(len(batch.rows) for batch, _ in data._streamed_batches(order))
-    assert seen == count
-    row("an epoch as it is read: shuffled, checksums compared", count * STRIDE, watch, plain)
-    drop_cache(folder)
-    with Watch().running() as watch:
-        plain_read(folder / "images.npy")
-    row("plain read, again", count * STRIDE, watch, plain)
-    drop_cache(folder)
-    data = DeviceDataset(open_pack(folder, "train"), "cpu", budget=0)
-    some = order[: max(1, len(order) // 8)]
-    with Watch().running() as watch:
-        for x, _ in data.batches(some, Transform(crop=192, random_crop=True, flip=True), reuse=True):
-            assert torch.isfinite(x[0, 0, 0, 0])
-    row("an eighth of it as float32 batches, cropped and flipped", sum(map(len, some)) * STRIDE, watch, plain)
+    reading, streaming, floats = Watch(), Watch(), Watch()
+    size = [0, 0, 0]
+    edges = np.linspace(0, len(order), PIECES + 1).astype(int)
+    for piece in range(pieces):
+        drop_cache(folder)
+        with reading.running():
+            size[0] += plain_read(folder / "images.npy", piece / PIECES, (piece + 1) / PIECES)
+        drop_cache(folder)
+        batches = order[edges[piece] : edges[piece + 1]]
+        few = len(batches) // 16
+        with streaming.running():
+            for batch, _ in data._streamed_batches(batches[few:]):
+                size[1] += len(batch.rows) * STRIDE
+        with floats.running():
+            for x, _ in data.batches(batches[:few], Transform(crop=192, random_crop=True, flip=True), reuse=True):
+                size[2] += len(x) * STRIDE
+    print(f"{pieces} of {PIECES} parts of the epoch, {size[0] / 1e9:.1f} GB read twice")
+    plain = row("plain read", size[0], reading)
+    row("the epoch as it is read: shuffled, checksums compared", size[1], streaming, plain)
+    row("a sixteenth of it as float32 batches, cropped and flipped", size[2], floats, plain)
 
 
 def maps(above: Path, count: int) -> None:
