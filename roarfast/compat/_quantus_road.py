@@ -75,22 +75,47 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
     ]
 
 
-def irof_targets(irof: type) -> list[_slots.Target]:
-    """IROF with masks as wide as the images: 0.6.0 makes masks of one channel, which images with more refuse."""
+def irof_targets(irof: type, options: Options) -> list[_slots.Target]:
+    """IROF with masks as wide as the images: 0.6.0 makes masks of one channel, which images with more refuse.
+
+    In a batch 0.6.0 continues the curves of images with fewer segments by zeros, and the area from a curve's last value to
+    the first zero counts: half that value, which `fixed` gives back.
+    """
     if "evaluate_instance" in vars(irof) or "evaluate_batch" not in vars(irof):
         return []
     original = _slots.original(irof, "evaluate_batch")
 
     def evaluate_batch(self: Any, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **kwargs: Any) -> Any:
-        changed = copy.copy(self)  # the metric stays as it is: it may be used without the patch again
-        perturb = self.perturb_func
+        changed, watched = copy.copy(self), copy.copy(model)  # both stay as they are, for use without the patch
+        perturb, predict = self.perturb_func, model.predict
+        here: list[Array] = []  # by step: which images have a segment left
+        predictions: list[Array] = []  # of the images as they came, then by step
 
-        def with_channels(arr: Any, mask: Any, **options: Any) -> Any:
-            return perturb(arr=arr, mask=np.broadcast_to(mask, arr.shape), **options)
+        def with_channels(arr: Any, mask: Any, **extra: Any) -> Any:
+            here.append(mask.reshape(len(mask), -1).any(1))
+            return perturb(arr=arr, mask=np.broadcast_to(mask, arr.shape), **extra)
 
-        changed.perturb_func = with_channels
+        def recorded(*args: Any, **extra: Any) -> Any:
+            result = predict(*args, **extra)
+            predictions.append(np.asarray(result)[np.arange(len(result)), y_batch])
+            return result
+
+        changed.perturb_func, watched.predict = with_channels, recorded
         _status.fast("quantus", "IROF")
-        return original(changed, model=model, x_batch=x_batch, y_batch=y_batch, a_batch=a_batch, **kwargs)
+        areas = original(changed, model=watched, x_batch=x_batch, y_batch=y_batch, a_batch=a_batch, **kwargs)
+        counts = np.sum(here, axis=0)
+        padded = counts < len(here)
+        if not padded.any():
+            return areas
+        if not options.fixed:
+            _status.warn_once(
+                "quantus",
+                "IROF continues the curves of images with fewer segments than others of their batch by zeros, as the "
+                'original does; mode="fixed" does not',
+            )
+            return areas
+        last = np.stack(predictions)[counts, np.arange(len(counts))] / predictions[0]
+        return areas + np.where(padded, last / 2, 0)
 
     return [_slots.Target(irof, "evaluate_batch", evaluate_batch)]
 

@@ -172,7 +172,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     if not hasattr(np, "trapz"):
         targets += _rebound(replaced["calculate_auc"], _auc(replaced["calculate_auc"]))
     known = (original, noisy_linear_imputation, fast_imputation)
-    targets += _quantus_road.irof_targets(replaced["IROF"])
+    targets += _quantus_road.irof_targets(replaced["IROF"], options)
     return targets + _quantus_road.targets(replaced["ROAD"], options, known)
 
 

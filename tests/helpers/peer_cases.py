@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SHAPES = [(3, 1, 1), (1, 1, 7), (3, 2, 2), (1, 4, 4), (4, 9, 5), (1, 28, 28), (3, 32, 32), (3, 31, 47)]
+SHAPES = [(3, 1, 1), (1, 1, 7), (3, 2, 2), (1, 4, 4), (4, 9, 5), (1, 28, 28), (3, 32, 32), (3, 31, 47), (1, 64, 64)]
 # The larger shapes do not come with every kind of mask, to keep the files small.
-SOME = {(3, 32, 32): ("few", "smooth", "most", "all"), (3, 31, 47): ("half", "smooth", "nearly")}
+SOME = {
+    (3, 32, 32): ("few", "smooth", "most", "all"),
+    (3, 31, 47): ("half", "smooth", "nearly"),
+    (1, 64, 64): ("few", "smooth"),
+}
 REMOVED = ["none", "one", "few", "half", "smooth", "most", "nearly", "all"]
 RANGES = {"unit": (0.0, 1.0), "normal": (-2.0, 2.5), "bytes": (0.0, 255.0)}
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from helpers.docs_pages import NEED_PEERS, blocks, name, run_python, run_shell
 
+from roarfast import compat
+from roarfast._torchvision import import_torchvision
+
+import_torchvision()  # some builds of it do not load by themselves
 pytest.importorskip("quantus")
 pytest.importorskip("pytorch_grad_cam")
-
-from roarfast import compat
 
 
 @pytest.fixture(autouse=True)

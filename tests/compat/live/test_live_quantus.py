@@ -264,9 +264,9 @@ def test_assertions_on_attributions():
     assert compat.status()["quantus"].fast["assert_attributions"] == 2
 
 
-def irof(metric, model, images, attributions, labels):
-    # One by one: in a batch, 0.6.0 fills up the curves of images with fewer segments, which changes their areas.
-    return np.array(metric(model=model, x_batch=images, y_batch=labels, a_batch=attributions, batch_size=1))
+def irof(metric, model, images, attributions, labels, batch=1):
+    # One by one unless told: in a batch, 0.6.0 fills up the curves of images with fewer segments.
+    return np.array(metric(model=model, x_batch=images, y_batch=labels, a_batch=attributions, batch_size=batch))
 
 
 def irof_by_definition(model, images, attributions, labels):
@@ -308,3 +308,25 @@ def test_fault_irof_raises_on_rgb(mode):
     np.testing.assert_allclose(got, irof_by_definition(model, images, attributions, labels), rtol=1e-4)
     assert metric.perturb_func is held
     assert compat.status()["quantus"].fast["IROF"] == 6  # batches
+
+
+@pytest.mark.skipif(OLD, reason="a regression of 0.6.0")
+def test_fault_irof_fills_up_curves_in_a_batch():
+    pytest.importorskip("skimage")
+    images, attributions = cases.waves(1)
+    model = cases.small_model(1)
+    with torch.no_grad():
+        labels = model(torch.from_numpy(images)).argmax(1).numpy()
+    options = {"perturb_baseline": 0.0, "return_aggregate": False, "normalise": False, "disable_warnings": True}
+    metric = quantus.IROF(segmentation_method="felzenszwalb", **options)  # as many segments as an image needs
+    results = {}
+    for mode in ("faithful", "fixed"):
+        with warnings.catch_warnings(record=True) as caught, compat.patch("quantus", mode=mode):
+            warnings.simplefilter("always")
+            compat.reset_status()
+            results[mode] = [irof(metric, model, images, attributions, labels, batch) for batch in (1, 13)]
+        assert any("curves of images with fewer segments" in str(w.message) for w in caught) == (mode == "faithful")
+    alone, together = results["faithful"]
+    assert np.abs(alone - together).max() > 0.01
+    np.testing.assert_allclose(results["fixed"][0], alone, rtol=1e-6)
+    np.testing.assert_allclose(results["fixed"][1], alone, rtol=1e-4)

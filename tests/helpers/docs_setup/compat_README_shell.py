@@ -7,7 +7,7 @@ import numpy as np
 from quantus.functions.perturb_func import noisy_linear_imputation
 
 image = np.random.default_rng(0).random((3, 8, 8)).reshape(-1)
-noisy_linear_imputation(arr=image.reshape(3, 8, 8), indices=np.arange(0, 192, 5))
+noisy_linear_imputation(arr=image.reshape(3, 8, 8), indices=np.arange(0, 64, 5))
 """
 Path("script.py").write_text("import pytorch_grad_cam\n" + _SCRIPT)
 Path("tests").mkdir()
