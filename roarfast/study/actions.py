@@ -74,7 +74,7 @@ def run(
     if part:
         study = study.shard(*part)
     if dry_run:
-        options.pop("ray")
+        options.pop("ray"), options.pop("redo", None)
         _dry_run(study, study.setup(shard=part, **options), machines)
         return True
     failed = _run(study, shard=part, **options)

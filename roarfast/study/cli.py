@@ -84,10 +84,13 @@ def run_command(
     mask_only: Annotated[
         bool, typer.Option("--mask-only", help="Also train on the masks alone, per roar cell: do they leak the class?")
     ] = False,
+    redo: Annotated[
+        bool, typer.Option("--redo", help="After a change of your own files: make the cells that depend on them again.")
+    ] = False,
 ) -> None:
     """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
     with _clear_errors():
-        where = {"workers": workers, "device": device, "only": only, "ray": ray}
+        where = {"workers": workers, "device": device, "only": only, "ray": ray, "redo": redo}
         machines = None if nodes is None else (nodes, gpus, speed)
         if machines and not dry_run:
             raise StudyError("--nodes simulates a cluster: use it with --dry-run; a run on one is --ray ADDRESS")

@@ -89,6 +89,12 @@ class RunFolder:
         """The examples of an estimator."""
         return self.examples / f"{slug(estimator)}.npz"
 
+    def delete_maps(self) -> None:
+        """Deletes maps and what is made of them, codes and examples: their names do not tell the code that made them."""
+        for part in ("maps", "codes", "examples"):
+            if (self.path / part).exists():
+                shutil.rmtree(self.path / part)
+
     def shard(self, index: int, count: int) -> Path:
         """Where a shard of the study works."""
         return self.path / "shards" / f"{index}-of-{count}"

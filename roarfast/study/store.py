@@ -232,6 +232,11 @@ class Store:
                         found.append(f"{self.path} is damaged: a row of its {table} ({what})")
         return found
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Deletes cells, finished or not."""
+        with self._transaction():
+            self._connection.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
+
     def adopt(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes over finished cells of another store; ours must have registered them."""
         names = [*_SCORES, "torch", "extra", "status", "seconds", "error", "started", "finished"]

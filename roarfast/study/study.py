@@ -33,6 +33,7 @@ from roarfast.study.schema import BASELINES, StudyConfig
 from roarfast.study.session import with_objects
 from roarfast.study.store import Store
 from roarfast.study.tasks import Task
+from roarfast.study.usercode import stale_modules
 from roarfast.study.workers import InlinePool, Pool, ProcessPool, Settings
 
 _FREE_TO_CHANGE = ("run", "grid", "trials")
@@ -150,6 +151,7 @@ class Study:
         progress: TaskProgress | None = None,
         on_setup: Callable[[Setup], None] | None = None,
         ray: str | None = None,
+        redo: bool = False,
     ) -> RunOutcome:
         """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
 
@@ -161,6 +163,8 @@ class Study:
             progress: Where to tell what is going on; default silent.
             on_setup: Called once the tasks are known, before the first of them.
             ray: Run on a Ray cluster: its address, or `"auto"`; default from the config (`run.ray`).
+            redo: If files of yours changed (model, estimator, post-processing, what they import), drop the results that
+                depend on them and make them again; otherwise that is an error.
 
         Returns:
             How many tasks were done, and what failed. Failed cells are tried again by the next run.
@@ -177,7 +181,12 @@ class Study:
             with Store.create(self.folder) as store:
                 for damage in store.drop_damaged():
                     progress.note(f"{damage}; making it again")
-                check_same_study(store, self.config, setup.cells, setup.identity.numerics)
+                dropped = check_same_study(store, self.config, setup.cells, setup.identity.numerics, redo)
+                check_fresh(user_code(self.config), here=len(setup.devices) == 1 and cluster is None)
+                if dropped:
+                    files.delete_maps()  # first: killed in between, the next run must ask again
+                    store.forget(dropped)
+                    progress.note(f"your files changed: {len(dropped)} cells that depend on them are made again")
                 files.prepare(self.source)
                 check_space(self.folder, bytes_needed(self.config, setup.identity, setup.plan))
                 self._record(setup, store, cluster)
@@ -268,15 +277,20 @@ class Study:
             RunFolder(self.folder).delete_codes(task.key)
 
 
-def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any]) -> None:
-    """Refuses to mix results: an old folder may only grow.
+def check_same_study(
+    store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any], redo: bool = False
+) -> set[str]:
+    """Refuses to mix results: an old folder may only grow, or have cells made again after a change of the user's files.
+
+    Returns:
+        The cells to make again, by their old keys; only with `redo`.
 
     Raises:
         StudyError: With every changed key, its old and its new value.
     """
     old = store.get("config", None)
     if old is None:
-        return
+        return set()
     new = config.model_dump(mode="json")
     changes = _changes(old, new)
     old_numerics = store.get("numerics", numerics)
@@ -288,13 +302,17 @@ def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], 
         ]
     missing = set(store.statuses()) - set(cells)
     if not missing:
-        return
+        return set()
     was, now = store.get("code", {}), user_code(config)
-    changes += [
+    files = [
         f"{name.replace('.', '/')}.py, which results depend on (version = … in the config tells a change that matters from one that does not)"
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     ]
+    only_files = bool(files) and not changes
+    if only_files and redo:
+        return missing
+    changes += files
     if not changes:
         changes.append(
             f"the grid lost {len(missing)} of its cells, or the images or the code behind them changed since the run began"
@@ -302,8 +320,23 @@ def check_same_study(store: Store, config: StudyConfig, cells: dict[str, Cell], 
     lines = "\n".join(f"  - {change}" for change in changes)
     raise StudyError(
         f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
-        f"with must stay. Changed:\n{lines}\nGo on with the old config, or choose another --out"
+        f"with must stay. Changed:\n{lines}\nGo on with the old {'files' if only_files else 'config'}, or choose another --out"
+        + (f", or give --redo to make the {len(missing)} cells that depend on them again" if only_files else "")
     )
+
+
+def check_fresh(code: dict[str, str], here: bool) -> None:
+    """Refuses to compute in this process with modules that it imported before their files were changed.
+
+    Raises:
+        StudyError: With the names of the files.
+    """
+    stale = stale_modules(code)
+    if stale and here:
+        names = ", ".join(f"{name.replace('.', '/')}.py" for name in stale)
+        raise StudyError(
+            f"{names} changed after this process imported it, so the old code would run: restart Python, or importlib.reload it"
+        )
 
 
 def other_torch(store: Store) -> list[str]:

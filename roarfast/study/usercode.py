@@ -35,6 +35,25 @@ def source_of(reference: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+_LOADED: dict[str, tuple[object, str]] = {}
+"""Module → its spec, which a reload replaces, and the hash of its file when a study first met it."""
+
+
+def stale_modules(code: dict[str, str]) -> list[str]:
+    """Those of the modules (name → hash of the file) that this process imported before their file was changed."""
+    stale = []
+    for name, digest in code.items():
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        known = _LOADED.get(name)
+        if spec is None:
+            continue
+        if known is None or known[0] is not spec:
+            _LOADED[name] = spec, digest
+        elif known[1] != digest:
+            stale.append(name)
+    return stale
+
+
 def source_files(reference: str) -> dict[str, str]:
     """Path of a module below a folder of modules → its text, for the modules that `source_of` hashes."""
     found: dict[str, str] = {}

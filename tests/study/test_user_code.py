@@ -14,6 +14,7 @@ import torch
 
 from roarfast.study import Study, usercode
 from roarfast.study.errors import StudyError
+from roarfast.study.results import load
 
 CONFIG = """\
 name = "mine"
@@ -119,8 +120,40 @@ def test_a_run_with_changed_code_is_refused_and_the_file_named(folder: Path) -> 
     assert study.run(workers=2).failed == [], "the workers find the files too, and no random.py but Python's"
     assert study.run(workers=1).done == 0
     (folder / "uc_sizes" / "widths.py").write_text("WIDTH = 5\n")
-    with pytest.raises(StudyError, match=r"Changed:\n  - uc_sizes/widths\.py, which results depend on"):
+    with pytest.raises(
+        StudyError, match=r"(?s)Changed:\n  - uc_sizes/widths\.py, which results .*--redo to make the 3 cells"
+    ):
         study.run(workers=1)
+
+
+def test_redo_makes_again_what_depends_on_a_file_and_nothing_else(folder: Path) -> None:
+    (folder / "study.toml").write_text(CONFIG.replace("examples = 0", "examples = 2"))
+    study = Study.from_toml(folder / "study.toml", folder / "run")
+    study.run(workers=2)
+    old = {record.key: record for record in load(folder / "run")}
+    examples = {path.name: path.read_bytes() for path in (folder / "run" / "examples").glob("*.npz")}
+    (folder / "uc_maps.py").write_text(MAPS.replace("x.mean(1)", "x.mean(1).flip(-1)"))
+    with pytest.raises(StudyError, match=r"uc_maps\.py changed after this process imported it"):
+        study.run(workers=1, redo=True)
+    assert {record.key for record in load(folder / "run")} == old.keys(), (
+        "nothing is dropped before it is certain to be made"
+    )
+    assert study.run(workers=2, redo=True).failed == []
+    new = {record.key: record for record in load(folder / "run")}
+    kept = old.keys() & new.keys()
+    assert {old[key].protocol for key in kept} == {"base"} and len(new) == len(old)
+    assert all(old[key] == new[key] for key in kept), "the base model does not depend on it"
+    assert {path.name: path.read_bytes() for path in (folder / "run" / "examples").glob("*.npz")} != examples
+    fresh = Study.from_toml(folder / "study.toml", folder / "fresh")
+    fresh.run(workers=2)
+    values = [(r.key, r.accuracy, r.true_class_probability, r.tv_map) for r in load(folder / "fresh")]
+    assert values == [(r.key, r.accuracy, r.true_class_probability, r.tv_map) for r in new.values()]
+    assert values != [(r.key, r.accuracy, r.true_class_probability, r.tv_map) for r in old.values()]
+    assert study.run(workers=2, redo=True).done == 0
+    (folder / "study.toml").write_text(CONFIG.replace("epochs = 1", "epochs = 2"))
+    (folder / "uc_maps.py").write_text(MAPS)
+    with pytest.raises(StudyError, match=r"Changed:\n  - train\.epochs: 1 → 2\n  - uc_maps.py"):
+        Study.from_toml(folder / "study.toml", folder / "run").run(workers=2, redo=True)
 
 
 @pytest.mark.parametrize(
