@@ -111,7 +111,7 @@ def test_at_most_one_level_from_torchvision(out):
         exact = F.resized_crop(x.float(), *box, [out, out])
         if reference.placement(9, 4, i, 0, 0)[2]:
             whole, exact = F.horizontal_flip(whole), F.horizontal_flip(exact)
-        worst = max(worst, float(np.abs(got[i] - whole.numpy()).max()))
+        worst = max(worst, float(np.abs(np.rint(got[i]) - whole.numpy()).max()))  # theirs are whole levels
         np.testing.assert_allclose(got[i], exact.numpy(), atol=2e-3)
     assert worst <= 1.0
 
