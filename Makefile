@@ -40,7 +40,8 @@ help:
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
 	@echo "make docs       the documentation site in build/docs, its tutorials run"
 	@echo "make wheel      an sdist and a manylinux wheel in dist/, tried in an empty environment"
-	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers"
+	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers;"
+	@echo "                in pieces with ONLY=REGEX, and RESUME=1 for what has not passed since its files changed"
 
 CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
