@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cpu/support/philox_vec.h"
 #include "cpu/support/simd.h"
 
 namespace rf {
@@ -64,7 +65,7 @@ class ImageFiller {
         const int64_t size = std::min(kChunk, p - begin), feature = channel * p + begin;
         const T* replacement = replacement_;
         if (spec_.kind == RF_FILL_IMAGE) replacement = other_ + feature;
-        if (spec_.kind == RF_FILL_NOISE) draw_noise(feature, size, m + begin);
+        if (spec_.kind == RF_FILL_NOISE) draw_noise<1>(feature, size, m + begin, replacement_);
         blend(x + feature, m + begin, replacement, size, out + feature);
       }
     }
@@ -90,9 +91,12 @@ class ImageFiller {
       }
       const T* replacement = replacement_;
       if (spec_.kind == RF_FILL_IMAGE) replacement = other_ + first;
-      if (spec_.kind == RF_FILL_NOISE) {
-        for (int64_t i = 0; i < count * c; ++i) {
-          if (m[i]) replacement_[i] = noise((i % c) * p + begin + i / c);
+      for (int64_t channel = 0; spec_.kind == RF_FILL_NOISE && channel < c; ++channel) {
+        const int64_t feature = channel * p + begin;
+        if (c == 3) {
+          draw_noise<3>(feature, count, m + channel, replacement_ + channel);
+        } else {
+          draw_noise<0>(feature, count, m + channel, replacement_ + channel, c);
         }
       }
       blend(x + first, m, replacement, count * c, out + first);
@@ -170,20 +174,22 @@ class ImageFiller {
     return noise_pixel<T>(spec_, philox_normal(spec_.seed, sample_, feature, kDomainNoiseFill));
   }
 
-  // Replacements of `size` features in a row; only blocks with a removed feature are drawn.
-  void draw_noise(int64_t feature, int64_t size, const uint8_t* mask) {
-    for (int64_t i = 0; i < size;) {
-      const int64_t block = (feature + i) >> 2;
-      const int64_t end = std::min(size, 4 * (block + 1) - feature);
+  // Replacements of `size` features in a row, which lie kStep (0: `step`) apart as their mask does.
+  // Blocks are drawn eight at a time, where one of their features is removed.
+  template <int kStep>
+  void draw_noise(int64_t feature, int64_t size, const uint8_t* mask, T* out, int64_t step = 0) {
+    const FillSpec spec = spec_;  // stores might change it, for all that is known
+    if (kStep != 0) step = kStep;
+    const int64_t end_block = (feature + size + 3) >> 2;
+    for (int64_t block = feature >> 2; block < end_block; block += kPhiloxNormals / 4) {
+      const int64_t first = 4 * block - feature, begin = std::max<int64_t>(0, first),
+                    end = std::min(size, first + kPhiloxNormals);
       bool any = false;
-      for (int64_t k = i; k < end; ++k) any |= mask[k] != 0;
-      if (any) {
-        float z[4];
-        normals_from_block(philox_block(spec_.seed, sample_, block, kDomainNoiseFill), z);
-        for (int64_t k = i; k < end; ++k)
-          replacement_[k] = noise_pixel<T>(spec_, z[(feature + k) & 3]);
-      }
-      i = end;
+      for (int64_t k = begin; k < end; ++k) any |= mask[k * step] != 0;
+      if (!any) continue;
+      alignas(32) float z[kPhiloxNormals];
+      philox_normals(spec.seed, sample_, block, kDomainNoiseFill, z);
+      for (int64_t k = begin; k < end; ++k) out[k * step] = noise_pixel<T>(spec, z[k - first]);
     }
   }
 

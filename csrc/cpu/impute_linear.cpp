@@ -78,6 +78,21 @@ int64_t solve_shared(const Job& job, const Plan& plan, Team team, char* base, in
   return left;
 }
 
+// Orders images [n] by how many of their pixels are removed: lanes with fewer wait for those with
+// more. counts: [job.n].
+void sort_by_removed(const Job& job, int64_t n, int64_t* images, int64_t* counts) {
+  if (job.mask_stride == 0) return;
+  bool equal = true;
+  for (int64_t k = 0; k < n; ++k) {
+    counts[images[k]] = count_nonzero(job.mask_of(images[k]), job.h * job.w);
+    equal &= counts[images[k]] == counts[images[0]];
+  }
+  if (equal) return;
+  std::sort(images, images + n, [&](int64_t a, int64_t b) {
+    return counts[a] != counts[b] ? counts[a] < counts[b] : a < b;
+  });
+}
+
 template <typename Layout, bool kCustom>
 void run_all(const Job& job, const Plan& plan, void* workspace) {
   constexpr int64_t kSystems = Layout::kSystems;
@@ -107,6 +122,7 @@ void run_all(const Job& job, const Plan& plan, void* workspace) {
   // Lanes that need cycles hold up lanes that do not, so where both kinds occur groups of one kind
   // are formed. That does not change results: each system is solved as if it were alone.
   if constexpr (Layout::kIsLanes) {
+    if (by_image) sort_by_removed(job, n, images, ordered);
     bool sorted = false;
     const auto plan_groups = [&](int64_t begin, int64_t end, int thread) {
       Worker<Layout> worker(job, plan, base + thread * bytes, ready[thread] != 0);

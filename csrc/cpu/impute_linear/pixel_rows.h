@@ -2,13 +2,39 @@
 // pointers: the solver is compiled once per precision, not once per dtype.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "common/dtype.h"
 #include "common/impute_plan.h"
+#include "cpu/support/rows.h"
+#include "cpu/support/simd.h"
 
 namespace rf {
 namespace impute {
+
+// dense[x] = in[x * step] for x in [0, n).
+template <typename T>
+inline void gather_strided(const T* __restrict__ in, int64_t step, int64_t n,
+                           T* __restrict__ dense) {
+  int64_t x = 0;
+  if constexpr (sizeof(T) == 1) {
+    using Bytes = vector_t<uint8_t, 16>;
+    // Every third of 48 bytes. The last two belong to the next pixel, so there must be one.
+    for (; step == 3 && x + 16 < n; x += 16) {
+      const T* at = in + 3 * x;
+      const Bytes first = shuffle<0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 0, 0, 0, 0, 0>(
+          load_as<Bytes>(at), load_as<Bytes>(at + 16));
+      store_as(dense + x, shuffle<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29>(
+                              first, load_as<Bytes>(at + 32)));
+    }
+  }
+  for (; x < n; ++x) dense[x] = in[x * step];
+}
+
+// Pixels that do not lie side by side are brought together this many at a time, so that loops over
+// them vectorise.
+constexpr int64_t kPixelPiece = 64;
 
 template <typename In, typename Real>
 void read_pixels(const void* from, int64_t step, int64_t w, Real* __restrict__ row) {
@@ -16,7 +42,12 @@ void read_pixels(const void* from, int64_t step, int64_t w, Real* __restrict__ r
   if (step == 1) {
     for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x]));
   } else {
-    for (int64_t x = 0; x < w; ++x) row[x] = static_cast<Real>(rf::load(in[x * step]));
+    for (int64_t begin = 0; begin < w; begin += kPixelPiece) {
+      const int64_t n = std::min(kPixelPiece, w - begin);
+      In dense[kPixelPiece];
+      gather_strided(in + begin * step, step, n, dense);
+      for (int64_t x = 0; x < n; ++x) row[begin + x] = static_cast<Real>(rf::load(dense[x]));
+    }
   }
 }
 
@@ -32,8 +63,19 @@ inline __attribute__((always_inline)) Out to_output(compute_t<Out> v) {
   }
 }
 
-// out = mask ? value + level * z : in, along a row; z null: no noise. Loops are written out for
-// dense pixels, so that they vectorise.
+template <typename T>
+constexpr bool kHalf = std::is_same_v<T, half_t>;
+
+template <typename Out, typename Value>
+void output_row(const Value* values, Out* out, int64_t n) {
+  if constexpr (kHalf<Out> && std::is_same_v<Value, float>) {
+    store_row(values, out, n);
+  } else {
+    for (int64_t x = 0; x < n; ++x) out[x] = to_output<Out>(static_cast<compute_t<Out>>(values[x]));
+  }
+}
+
+// out = mask ? value + level * z : in, along a row; z null: no noise.
 template <typename In, typename Out>
 void merge_pixels(const void* from, void* to, const uint8_t* __restrict__ mask, const void* filled,
                   const float* __restrict__ z, double noise, int64_t w, int64_t step) {
@@ -50,15 +92,47 @@ void merge_pixels(const void* from, void* to, const uint8_t* __restrict__ mask, 
     }
   };
   const auto run = [&](auto value) {
-    if (step == 1) {
-      for (int64_t x = 0; x < w; ++x) {
-        const Out a = to_output<Out>(value(x)), b = known(in[x]);
-        out[x] = mask[x] ? a : b;
+    // n <= kPixelPiece, unless neither of the types is half_t.
+    const auto merge = [&](int64_t begin, int64_t n, const In* __restrict__ from_dense,
+                           Out* __restrict__ to_dense) __attribute__((always_inline)) {
+      if constexpr (kHalf<In> || kHalf<Out>) {  // converted by the row
+        Value filled_in[kPixelPiece];
+        Out removed[kPixelPiece], kept[kPixelPiece];
+        for (int64_t x = 0; x < n; ++x) filled_in[x] = value(begin + x);
+        output_row(filled_in, removed, n);
+        if constexpr (std::is_same_v<In, Out>) {
+          memcpy(kept, from_dense, static_cast<size_t>(n) * sizeof(Out));
+        } else {
+          load_row(from_dense, filled_in, n);
+          output_row(filled_in, kept, n);
+        }
+        if constexpr (kHalf<Out>) {  // GCC makes a branch of a choice between structs
+          for (int64_t x = 0; x < n; ++x) {
+            const auto gone = static_cast<uint16_t>(-static_cast<int>(mask[begin + x] != 0));
+            to_dense[x].bits = (removed[x].bits & gone) | (kept[x].bits & ~gone);
+          }
+        } else {
+          for (int64_t x = 0; x < n; ++x) to_dense[x] = mask[begin + x] ? removed[x] : kept[x];
+        }
+        return;
       }
-    } else {
-      for (int64_t x = 0; x < w; ++x) {
-        out[x * step] = mask[x] ? to_output<Out>(value(x)) : known(in[x * step]);
+      for (int64_t x = 0; x < n; ++x) {
+        const Out a = to_output<Out>(value(begin + x)), b = known(from_dense[x]);
+        to_dense[x] = mask[begin + x] ? a : b;
       }
+    };
+    if (step == 1 && !kHalf<In> && !kHalf<Out>) return merge(0, w, in, out);
+    for (int64_t begin = 0; begin < w; begin += kPixelPiece) {
+      const int64_t n = std::min(kPixelPiece, w - begin);
+      if (step == 1) {
+        merge(begin, n, in + begin, out + begin);
+        continue;
+      }
+      In dense[kPixelPiece];
+      Out merged[kPixelPiece];
+      gather_strided(in + begin * step, step, n, dense);
+      merge(begin, n, dense, merged);
+      for (int64_t x = 0; x < n; ++x) out[(begin + x) * step] = merged[x];
     }
   };
   if (z) {
