@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs format kernels nightly clean compat golden bench-peers fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs format kernels nightly clean compat golden bench-peers bench-peers-check fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
 	@echo "make compat     the drop-ins of roarfast.compat against the packages they replace, in an environment of their own"
 	@echo "make bench-peers  ours beside Quantus, grad-cam and torchvision, in that environment"
+	@echo "make bench-check  fails where an op is slower than saved, as ratios to its rivals; make bench-peers-check: a drop-in"
 	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
 	@echo "make tidy       clang-tidy over the CPU kernels and the bindings"
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
@@ -162,8 +163,12 @@ golden: build $(PEERS)/.packages
 	$(PEERS_RUN) tests/helpers/make_golden.py grad-cam tests/compat/golden
 	PYTHONPATH="$(OLD_QUANTUS):$(CURDIR)" $(PEERS)/bin/python tests/helpers/make_golden.py quantus tests/compat/golden
 
+PEERS_ARGS ?=
 bench-peers: build $(PEERS)/.packages
-	$(PEERS_RUN) bench/peers.py
+	$(PEERS_RUN) bench/peers.py $(PEERS_ARGS)
+
+bench-peers-check: build $(PEERS)/.packages
+	$(PEERS_RUN) bench/peers.py --quick --check --seconds 1
 
 $(BIN)/.wheel: $(BIN)/.runtime
 	$(PIP) $$($(BIN)/python tools/requirements.py wheel)

@@ -1,7 +1,9 @@
 """Ours beside the packages that `roarfast.compat` replaces parts of; run by `make bench-peers` in their environment.
 
 One thread each, turns taken, the minimum of CPU time over the repeats. Results are compared before anything is timed. Rows
-are merged into bench/latest.json under ops that begin with "compat" or, whole scores (peers_scores.py), "scores". Never fails because of a time.
+are merged into bench/latest.json under ops that begin with "compat" or, whole scores (peers_scores.py), "scores". Never fails because of a
+time, unless `--check`: `make bench-peers-check` compares the ratios of the quick rows with those in bench/baseline.json, as
+test_regression.py does for the ops.
 """
 
 # ruff: noqa: E402 - threads are set before anything is loaded, and torchvision must be prepared
@@ -14,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +42,9 @@ import quantus as theirs_quantus
 from pytorch_grad_cam.metrics import road as theirs_grad_cam
 from quantus.helpers import asserts
 from torchvision.transforms.functional import gaussian_blur
+
+BASELINE = HERE / "baseline.json"
+TOLERANCE, ATTEMPTS = 0.3, 3  # as in test_regression.py
 
 
 class Row(NamedTuple):
@@ -199,17 +205,62 @@ def measure(row: Row, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def saved_ratios() -> dict[str, Any]:
+    """What bench/baseline.json has of the peers."""
+    peers: dict[str, Any] = json.loads(BASELINE.read_text()).get("peers", {})
+    return peers.get("ratios", {})  # type: ignore[no-any-return]
+
+
+def save_baseline(measured: list[dict[str, Any]]) -> None:
+    """Ratios by op, case and rival; those of rows that were not measured now are kept."""
+    table, ratios = json.loads(BASELINE.read_text()), saved_ratios()
+    for row in measured:
+        ratios.setdefault(f"{row['op']}, {row['case']}", {})[row["rival"]] = round(row["ratio"], 3)
+    versions = {"quantus": theirs_quantus.__version__, "grad-cam": version("grad-cam"), "torch": torch.__version__}
+    about = {"date": time.strftime("%Y-%m-%d %H:%M:%S"), "threads": 1, "clock": "cpu", "versions": versions}
+    table["peers"] = {"measured": about, "ratios": dict(sorted(ratios.items()))}
+    write_whole(BASELINE, table)
+
+
+def write_whole(path: Path, table: dict[str, Any]) -> None:
+    """JSON, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(table, indent=1) + "\n")
+    part.replace(path)
+
+
+def compare(row: Row, first: dict[str, Any], seconds: float) -> str | None:
+    """What to complain of: a row that is slower than saved in each of some tries."""
+    saved = saved_ratios().get(f"{row.op}, {row.case}", {}).get(row.rival)
+    if saved is None:
+        return (
+            f"{row.op}, {row.case}, {row.rival}: no saved ratio; make bench-peers PEERS_ARGS='--quick --save-baseline'"
+        )
+    relative = first["ratio"] / saved
+    for _ in range(ATTEMPTS - 1):
+        if relative >= 1 - TOLERANCE:
+            return None
+        relative = max(relative, measure(row, seconds)["ratio"] / saved)
+    if relative >= 1 - TOLERANCE:
+        return None
+    return f"{row.op}, {row.case}, {row.rival}: {relative:.2f} of the saved ratio (allowed: {1 - TOLERANCE:.2f})"
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller images")
+    parser.add_argument("--quick", action="store_true", help="smaller images: no floors, nothing written")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose op, case or rival contain this")
     parser.add_argument("--seconds", type=float, default=4.0, help="CPU time per row")
+    parser.add_argument("--save-baseline", action="store_true", help="with --quick: save the ratios that --check needs")
+    parser.add_argument("--check", action="store_true", help="with --quick: fail where a ratio has dropped by 30 %%")
     args = parser.parse_args()
+    if (args.save_baseline or args.check) and not args.quick:
+        parser.error("--save-baseline and --check need --quick: the saved ratios are of the quick rows")
     torch.set_num_threads(1)
     rf.set_num_threads(1)
     warnings.simplefilter("ignore")
-    measured = []
+    measured, complaints = [], []
     print(
         f"Quantus {theirs_quantus.__version__}, one thread, CPU time, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     )
@@ -218,19 +269,27 @@ def main() -> None:
             continue
         result = measure(row, args.seconds)
         measured.append(result)
-        verdict = "reached" if result["reached"] else "NOT REACHED"
+        verdict = f"   floor {row.floor:g}x {'reached' if result['reached'] else 'NOT REACHED'}"
         print(
             f"{row.op:<28}{row.case:<50}{row.rival:<12}{result['ours_ms']:>9.3f} ms{result['rival_ms']:>10.2f} ms"
-            f"{result['ratio']:>9.1f}x   floor {row.floor:g}x {verdict}",
+            f"{result['ratio']:>9.1f}x{'' if args.quick else verdict}",
             flush=True,
         )
+        if args.check and (complaint := compare(row, result, args.seconds)):
+            complaints.append(complaint)
+    if args.save_baseline:
+        save_baseline(measured)
+        print(f"saved in {BASELINE}")
+    if args.check:
+        print("\n".join(complaints) or f"{len(measured)} rows, none slower than saved")
+        raise SystemExit(bool(complaints))
+    if args.quick:
+        return
     path = HERE / "latest.json"
     table = json.loads(path.read_text()) if path.exists() else {"rows": []}
     new = {(r["op"], r["case"], r["rival"]) for r in measured}
     table["rows"] = [r for r in table["rows"] if (r["op"], r["case"], r["rival"]) not in new] + measured
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(table, indent=1) + "\n")
-    part.replace(path)
+    write_whole(path, table)
     print(f"merged into {path}")
 
 

@@ -114,11 +114,13 @@ def main() -> None:
 
 def _save_baseline(about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Ratios by op, case and rival; those of ops that were not measured now are kept."""
-    ratios = json.loads(BASELINE.read_text())["ratios"] if BASELINE.exists() else {}
+    table = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    ratios = table.get("ratios", {})
     for row in rows:
         ratios.setdefault(f"{row['op']}, {row['case']}", {})[row["rival"]] = row["ratio"]
     assert all(math.isfinite(x) for by_rival in ratios.values() for x in by_rival.values())
-    BASELINE.write_text(json.dumps({"measured": about, "ratios": dict(sorted(ratios.items()))}, indent=1) + "\n")
+    table |= {"measured": about, "ratios": dict(sorted(ratios.items()))}  # beside those of peers.py
+    BASELINE.write_text(json.dumps(table, indent=1) + "\n")
     print(f"written: {BASELINE}")
 
 
