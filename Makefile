@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs format kernels nightly clean compat golden bench-peers bench-peers-check fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs papers papers-run format kernels nightly clean compat golden bench-peers bench-peers-check fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -40,6 +40,7 @@ help:
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
 	@echo "make docs       the documentation site in build/docs, its tutorials run"
+	@echo "make papers     the table of claims in docs/papers.md from docs/results; make papers-run: the commands that make those"
 	@echo "make wheel      an sdist and a manylinux wheel in dist/, tried in an empty environment"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers;"
 	@echo "                in pieces with ONLY=REGEX, and RESUME=1 for what has not passed since its files changed"
@@ -186,6 +187,13 @@ $(BIN)/.docs: $(BIN)/.runtime
 docs: build $(BIN)/.docs
 	MPLBACKEND=agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "build/docs/index.html"
+
+# The rows of docs/papers.md from the committed summaries; and what makes those again, hours of it.
+papers: $(BIN)/.packages
+	$(BIN)/python tools/papers.py
+
+papers-run: $(BIN)/.packages
+	@$(BIN)/python tools/papers.py --commands
 
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .

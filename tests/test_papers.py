@@ -1,0 +1,26 @@
+"""docs/papers.md: its numbers come from the committed summaries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parents[1] / "tools" / "papers.py"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(TOOL), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_page_is_what_the_summaries_give() -> None:
+    done = run("--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_names_files_that_exist() -> None:
+    root = TOOL.parents[1]
+    files = [word for word in run("--commands").stdout.split() if word.startswith(("docs/", "tools/"))]
+    assert files
+    for name in files:
+        assert (root / name.rstrip(";")).is_file(), name
