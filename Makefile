@@ -219,7 +219,7 @@ format: $(BIN)/.packages
 kernels: $(BIN)/.packages
 	$(BIN)/python tools/kernel_resources.py --fail-on-spill
 
-nightly: build-simt $(BIN)/.packages
+nightly: build-simt build-ptx $(BIN)/.packages
 	bash .ci/nightly
 
 clean:
