@@ -20,13 +20,13 @@ NOT_ALONE = ("torch", "torchvision")  # in the sources: advised where there is n
 
 def documented() -> list[str]:
     """Commands in backticks and in shell blocks, and those that errors advise."""
-    from roarfast._extras import install_advice
+    from roarfast._extras import NEED_ONE_TORCH, install_advice
 
     found = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         found += re.findall(r"(?:`|^)(pip install [^`\n#]+)", page.read_text(), re.MULTILINE)
     found.append("pip install '.[torch]'")  # README shortens it to '.[torch]'
-    for module in (None, "torchvision", "pytorch_grad_cam"):
+    for module in (None, *NEED_ONE_TORCH):
         found += re.findall(r"(pip install .*?)(?: \(|$)", install_advice(module))
     alone = []
     for path in sorted((ROOT / "roarfast").rglob("*.py")):

@@ -8,7 +8,8 @@ import re
 OPTIONAL_PACKAGES = (
     *("torch", "torchvision", "scipy", "scikit-learn", "pillow", "matplotlib", "rich", "typer", "pydantic", "captum"),
 )
-_NEED_ONE_TORCH = {"torchvision": "torchvision", "pytorch_grad_cam": "grad-cam"}  # grad-cam needs torchvision
+# By module; the others need torchvision.
+NEED_ONE_TORCH = {"torchvision": "torchvision", "pytorch_grad_cam": "grad-cam", "timm": "timm"}
 _MODULES = {"sklearn": "scikit-learn", "PIL": "pillow"}  # whose name differs from that of their package
 
 
@@ -39,7 +40,7 @@ def install_advice(module: str | None = None) -> str:
     Each torchvision belongs to one version of torch: without a bound, pip takes the newest of both.
     """
     torch = installed("torch")
-    package = _NEED_ONE_TORCH.get((module or "").split(".")[0])
+    package = NEED_ONE_TORCH.get((module or "").split(".")[0])
     if package is not None:
         return f"get it with: pip install {package}" + (f" 'torch=={torch}'" if torch else "")
     kept = f"your torch {torch} stays" if torch else "install the torch you want before"

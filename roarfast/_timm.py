@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from roarfast._extras import install_advice
 from roarfast._torchvision import import_torchvision
 
 
@@ -20,7 +21,7 @@ def timm_factory(name: str) -> Callable[..., Any]:
     try:
         import timm
     except ImportError as error:
-        raise ImportError(f"{error}: models of timm need the package: pip install timm") from error
+        raise ImportError(f"{error}: models of timm need the package; {install_advice('timm')}") from error
     if not timm.is_model(name):
         close = difflib.get_close_matches(name, timm.list_models(), 3)
         hint = f"; similar are {', '.join(close)}" if close else ""

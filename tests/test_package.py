@@ -145,6 +145,7 @@ def test_advice_never_moves_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_extras, "installed", {"torch": "2.7.1+cu126"}.get)
     assert _extras.install_advice() == "get them with: pip install 'roarfast[study]' (your torch 2.7.1+cu126 stays)"
     assert _extras.install_advice("torchvision.models") == "get it with: pip install torchvision 'torch==2.7.1+cu126'"
+    assert _extras.install_advice("timm") == "get it with: pip install timm 'torch==2.7.1+cu126'"
     assert _extras.install_advice("pytorch_grad_cam") == "get it with: pip install grad-cam 'torch==2.7.1+cu126'"
     pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     extras = pyproject["project"]["optional-dependencies"]
