@@ -84,8 +84,8 @@ inline void philox_words(uint64_t seed, int64_t sample, int64_t block, PhiloxDom
   }
 }
 
-// Eight at a time: log_uniform, cos_sin_turn and the square root of common/philox.h, operation by
-// operation.
+// Eight at a time: log_uniform, cos_sin_turn and the square
+// root of common/philox.h, operation by operation.
 namespace normals {
 
 using Words = vector_t<uint32_t, 32>;
