@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 import peers_scores
 from helpers import peer_cases as cases
+from saved import save_ratios, saved_ratios
 
 import roarfast as rf
 from roarfast import compat
@@ -43,7 +44,6 @@ from pytorch_grad_cam.metrics import road as theirs_grad_cam
 from quantus.helpers import asserts
 from torchvision.transforms.functional import gaussian_blur
 
-BASELINE = HERE / "baseline.json"
 TOLERANCE, ATTEMPTS = 0.3, 3  # as in test_regression.py
 
 
@@ -205,23 +205,6 @@ def measure(row: Row, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def saved_ratios() -> dict[str, Any]:
-    """What bench/baseline.json has of the peers."""
-    peers: dict[str, Any] = json.loads(BASELINE.read_text()).get("peers", {})
-    return peers.get("ratios", {})  # type: ignore[no-any-return]
-
-
-def save_baseline(measured: list[dict[str, Any]]) -> None:
-    """Ratios by op, case and rival; those of rows that were not measured now are kept."""
-    table, ratios = json.loads(BASELINE.read_text()), saved_ratios()
-    for row in measured:
-        ratios.setdefault(f"{row['op']}, {row['case']}", {})[row["rival"]] = round(row["ratio"], 3)
-    versions = {"quantus": theirs_quantus.__version__, "grad-cam": version("grad-cam"), "torch": torch.__version__}
-    about = {"date": time.strftime("%Y-%m-%d %H:%M:%S"), "threads": 1, "clock": "cpu", "versions": versions}
-    table["peers"] = {"measured": about, "ratios": dict(sorted(ratios.items()))}
-    write_whole(BASELINE, table)
-
-
 def write_whole(path: Path, table: dict[str, Any]) -> None:
     """JSON, whole or not at all."""
     part = path.with_suffix(".part")
@@ -231,7 +214,7 @@ def write_whole(path: Path, table: dict[str, Any]) -> None:
 
 def compare(row: Row, first: dict[str, Any], seconds: float) -> str | None:
     """What to complain of: a row that is slower than saved in each of some tries."""
-    saved = saved_ratios().get(f"{row.op}, {row.case}", {}).get(row.rival)
+    saved = saved_ratios("peers").get(f"{row.op}, {row.case}", {}).get(row.rival)
     if saved is None:
         return (
             f"{row.op}, {row.case}, {row.rival}: no saved ratio; make bench-peers PEERS_ARGS='--quick --save-baseline'"
@@ -278,8 +261,9 @@ def main() -> None:
         if args.check and (complaint := compare(row, result, args.seconds)):
             complaints.append(complaint)
     if args.save_baseline:
-        save_baseline(measured)
-        print(f"saved in {BASELINE}")
+        versions = {"quantus": theirs_quantus.__version__, "grad-cam": version("grad-cam"), "torch": torch.__version__}
+        about = {"date": time.strftime("%Y-%m-%d %H:%M:%S"), "threads": 1, "clock": "cpu", "versions": versions}
+        save_ratios(measured, about, "peers")
     if args.check:
         print("\n".join(complaints) or f"{len(measured)} rows, none slower than saved")
         raise SystemExit(bool(complaints))

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-BASELINE = HERE / "baseline.json"
 
 
 def _print_row(row: dict[str, Any], previous: dict[str, Any]) -> None:
@@ -66,6 +64,7 @@ def main() -> None:
     if any(argument.partition("=")[0] in ("--device", "--render") for argument in sys.argv[1:]):
         raise SystemExit(main_device(sys.argv[1:]))
     from _common import CLOCKS, discover, environment, measure, set_threads
+    from saved import save_ratios
 
     import roarfast as rf
 
@@ -103,25 +102,13 @@ def main() -> None:
     (HERE / "latest.json").write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
     print(f"\nwritten: {HERE / 'latest.json'}")
     if args.save_baseline:
-        _save_baseline(about, rows)
+        save_ratios(rows, about)
     missed = [row for row in rows if not row.get("reached", True)]
     floors = sum("floor" in row for row in rows)
     if floors:
         print(f"floors: {floors - len(missed)} of {floors} reached")
     if args.check and missed:
         raise SystemExit(1)
-
-
-def _save_baseline(about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Ratios by op, case and rival; those of ops that were not measured now are kept."""
-    table = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    ratios = table.get("ratios", {})
-    for row in rows:
-        ratios.setdefault(f"{row['op']}, {row['case']}", {})[row["rival"]] = row["ratio"]
-    assert all(math.isfinite(x) for by_rival in ratios.values() for x in by_rival.values())
-    table |= {"measured": about, "ratios": dict(sorted(ratios.items()))}  # beside those of peers.py
-    BASELINE.write_text(json.dumps(table, indent=1) + "\n")
-    print(f"written: {BASELINE}")
 
 
 if __name__ == "__main__":
