@@ -293,13 +293,12 @@ def checked(paper: str) -> Iterator[Claim]:
             continue
         verdict = {"holds": HOLDS, "differs": "differs from the print", "failed": FAILS}[row["verdict"]]
         where = row["source"].partition(", ")[2] or "text"
-        command = f"roarfast validate --only {row['name']}"
         found = (row["here"], verdict)
 
         def here(_: Results, found: tuple[str, str] = found) -> tuple[str, str]:
             return found
 
-        yield Claim(where, row["claim"], "closed form", row["paper"], command, here)
+        yield Claim(where, row["claim"], "closed form", row["paper"], "roarfast validate", here)
 
 
 SOUNDNESS = [
@@ -335,17 +334,19 @@ def page_part() -> str:
     results, lines = Results(), []
     counts: dict[str, int] = {}
     failed = []
+    numbers: dict[str, int] = {}  # of commands, which are too long for a column
     for title, claims in papers().items():
-        lines += [f"### {title}", "", "| | claim | data | paper | here | | made by |", "|---|---|---|---|---|---|---|"]
+        lines += [f"### {title}", "", "| | claim | data | paper | here | | by |", "|---|---|---|---|---|---|---|"]
         for claim in claims:
             found, verdict = claim.here(results)
             counts[verdict] = counts.get(verdict, 0) + 1
             if verdict == FAILS:
                 failed.append(f"{claim.text} ({title.partition(' (')[0]}, {claim.where}; {claim.data})")
-            command = f"`{claim.command}`" if claim.command else ""
-            fields = [claim.where, claim.text, claim.data, claim.theirs, found, f"**{verdict}**", command]
+            number = str(numbers.setdefault(claim.command, len(numbers) + 1)) if claim.command else ""
+            fields = [claim.where, claim.text, claim.data, claim.theirs, found, f"**{verdict}**", number]
             lines.append("| " + " | ".join(cell(field) for field in fields) + " |")
         lines.append("")
+    lines += ["### Commands", "", *(f"{number}. `{command}`" for command, number in numbers.items())]
     tally = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1]))
     intro = f"Of {sum(counts.values())} rows: {tally}. **What did not hold:** {'; '.join(failed) or 'nothing'}."
     return "\n".join([intro, "", *lines]).rstrip() + "\n"
