@@ -31,7 +31,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 import peers_scores
 from helpers import peer_cases as cases
-from saved import save_ratios, saved_ratios
+from saved import ATTEMPTS, TOLERANCE, save_ratios, saved_ratios, write_json
 
 import roarfast as rf
 from roarfast import compat
@@ -43,8 +43,6 @@ import quantus as theirs_quantus
 from pytorch_grad_cam.metrics import road as theirs_grad_cam
 from quantus.helpers import asserts
 from torchvision.transforms.functional import gaussian_blur
-
-TOLERANCE, ATTEMPTS = 0.3, 3  # as in test_regression.py
 
 
 class Row(NamedTuple):
@@ -205,13 +203,6 @@ def measure(row: Row, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_whole(path: Path, table: dict[str, Any]) -> None:
-    """JSON, whole or not at all."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(table, indent=1) + "\n")
-    part.replace(path)
-
-
 def compare(row: Row, first: dict[str, Any], seconds: float) -> str | None:
     """What to complain of: a row that is slower than saved in each of some tries."""
     saved = saved_ratios("peers").get(f"{row.op}, {row.case}", {}).get(row.rival)
@@ -273,7 +264,7 @@ def main() -> None:
     table = json.loads(path.read_text()) if path.exists() else {"rows": []}
     new = {(r["op"], r["case"], r["rival"]) for r in measured}
     table["rows"] = [r for r in table["rows"] if (r["op"], r["case"], r["rival"]) not in new] + measured
-    write_whole(path, table)
+    write_json(path, table)
     print(f"merged into {path}")
 
 

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 BASELINE = Path(__file__).resolve().parent / "baseline.json"
+TOLERANCE, ATTEMPTS = 0.3, 3  # slower by more than that in each of so many tries is a failure
 UNSTEADY = {"respond"}  # torch's passes on both sides: not guarded
 Ratios = dict[str, dict[str, float]]  # by "op, case" and rival
+
+
+def write_json(path: Path, table: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(table, indent=1) + "\n")
+    part.replace(path)
 
 
 def processor() -> str:
@@ -48,7 +56,5 @@ def save_ratios(rows: list[dict[str, Any]], about: dict[str, Any], section: str 
     assert all(math.isfinite(x) for by_rival in ratios.values() for x in by_rival.values())
     machine["measured" if section == "ratios" else f"{section} measured"] = about
     machine[section] = dict(sorted(ratios.items()))
-    part = BASELINE.with_suffix(".part")
-    part.write_text(json.dumps(table, indent=1) + "\n")
-    part.replace(BASELINE)
+    write_json(BASELINE, table)
     print(f"written: {BASELINE}")

@@ -21,10 +21,7 @@ from roarfast import ops
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from _common import Case, discover, measure, set_threads  # noqa: E402
-from saved import UNSTEADY, saved_ratios  # noqa: E402
-
-TOLERANCE = 0.3
-ATTEMPTS = 3
+from saved import ATTEMPTS, TOLERANCE, UNSTEADY, saved_ratios  # noqa: E402
 
 SAVED = saved_ratios()
 OPS = sorted({name.split(",")[0] for name in SAVED})

@@ -92,6 +92,20 @@ def test_blur_and_noise_are_fills(rng) -> None:
     np.testing.assert_array_equal(rf.noise_fill(x, mask, 1, 2, seed=4), expected)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+def test_noise_is_that_of_the_feature_in_any_layout(backend, channels) -> None:
+    """Drawn 32 features at a time, from any first one, and only where something is removed."""
+    rng = np.random.default_rng(channels)
+    x = rng.random((2, channels, 11, 67), dtype=np.float32)
+    mask = rng.random((2, 11, 67)) < np.array([0.02, 0.7])[:, None, None]
+    z = rf.philox_normal(np.array([9, 4]), x.shape[1:], 6, domain="noise_fill")
+    expected = np.where(mask[:, None], z, x)
+    np.testing.assert_array_equal(backend(rf.noise_fill, x, mask, seed=6, index=[9, 4]), expected)
+    turned = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    found = backend(rf.noise_fill, turned, mask, seed=6, index=[9, 4], layout="NHWC")
+    np.testing.assert_array_equal(found.transpose(0, 3, 1, 2), expected)
+
+
 def test_noise_is_standard_normal_and_follows_the_sample(backend) -> None:
     x = np.zeros((3, 1, 32, 32), np.float32)
     mask = np.ones((3, 32, 32), bool)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roarfast as rf
+from roarfast.ops.impute_linear import solve
 from roarfast.reference.impute_linear import ROAD_WEIGHTS, noise
 from roarfast.reference.impute_linear import impute_linear as reference
 
@@ -181,6 +182,22 @@ def test_noise_is_the_reference_noise_on_removed_pixels_only(backend: Backend, r
     for i in range(3):
         z = noise(2**62 + 5, int(index[i]), (2, 7, 9), kind).astype(dtype)
         np.testing.assert_array_equal(out[i], np.where(mask[i], dtype(0.25) * z, 0))
+
+
+def test_images_of_all_rates_together_are_as_alone(rng):
+    """Small images are grouped by how much of them is removed; bytes of interleaved channels to halves, with noise."""
+    x = rng.integers(0, 256, (40, 19, 33, 3), dtype=np.uint8)
+    mask = rng.random((40, 19, 33)) < rng.permutation(np.linspace(0, 1, 40))[:, None, None]
+
+    def run(rows):
+        ids = np.arange(40)[rows]
+        return solve(x[rows], mask[rows], 2.5, 3, ids, 1e-5, None, None, "gaussian", 0.0, "NHWC", "float16", None)[0]
+
+    together = run(slice(None))
+    for i in range(40):
+        np.testing.assert_array_equal(together[i : i + 1], run(slice(i, i + 1)))
+    kept = ~np.broadcast_to(mask[..., None], x.shape)
+    np.testing.assert_array_equal(together[kept], x.astype(np.float16)[kept])
 
 
 def test_results_do_not_depend_on_batch_or_threads(rng):
