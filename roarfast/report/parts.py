@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
 from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split, summarise
@@ -21,8 +22,16 @@ from roarfast.report.table import Table, Td, table
 from roarfast.report.text import bounds, p_text, percent
 from roarfast.study.protocols import describe
 from roarfast.study.records import Record, StudyResults
+from roarfast.study.schema import is_model_null
 
 _ARMS = ("own", "swap", "model")
+
+
+def _arm(null: str) -> str | None:
+    """Which arm the masks of a null belong to: those of all other trials' models are one, and their mean counts."""
+    return "model" if is_model_null(null) else null if null in _ARMS else None
+
+
 Map = tuple[str, str]
 """(estimator, post-processing)."""
 
@@ -83,7 +92,7 @@ def study_parts(results: StudyResults, answers: Sequence[Answers] = ()) -> list[
     base = {(r.dataset, r.trial): float(r.accuracy or 0.0) for r in done if r.protocol == "base"}
     groups: dict[tuple[str, str, str], dict[Map, list[Record]]] = {}
     for r in done:
-        if r.null in _ARMS and r.protocol != "base" and (r.dataset, r.trial) in base:
+        if _arm(r.null) and r.protocol != "base" and (r.dataset, r.trial) in base:
             maps = groups.setdefault((r.dataset, r.protocol, r.order), {})
             maps.setdefault((r.estimator, r.postprocess), []).append(r)
     found = []
@@ -103,27 +112,19 @@ def _over_images(
     group: tuple[str, str, str], members: dict[Map, list[Record]], answers: Sequence[Answers]
 ) -> StudyParts | None:
     """The parts of the answers to single images; None unless all of a group were kept."""
-    mine: dict[tuple[Map, str, int], Answers] = {}
+    mine: dict[tuple[Map, str, int], list[Answers]] = {}
     for a in answers:
         c = a.curve
-        if (c.protocol, c.order) == group[1:] and c.null in _ARMS:
-            mine[(c.estimator, c.postprocess), c.null, c.trial] = a
+        if (c.protocol, c.order) == group[1:] and (arm := _arm(c.null)):
+            mine.setdefault(((c.estimator, c.postprocess), arm, c.trial), []).append(a)
     splits, equal, rates, trials = {}, {}, 0, 0
     for key, records in members.items():
         numbers = sorted({r.trial for r in records})
         if not all((key, arm, t) in mine for arm in _ARMS for t in numbers):
             return None
-        common = sorted(set.intersection(*(set(mine[key, arm, t].rates) for arm in _ARMS for t in numbers)))
-        own, swap, model = (
-            np.stack(
-                [
-                    mine[key, arm, t].responses.values()[[mine[key, arm, t].rates.index(d) for d in common]]
-                    for t in numbers
-                ]
-            )
-            for arm in _ARMS
-        )
-        base = np.stack([mine[key, "own", t].responses.whole.of("accuracy") for t in numbers])
+        common = sorted(set.intersection(*(set(a.rates) for arm in _ARMS for t in numbers for a in mine[key, arm, t])))
+        own, swap, model = (np.stack([_mean_at(mine[key, arm, t], common) for t in numbers]) for arm in _ARMS)
+        base = np.stack([mine[key, "own", t][0].responses.whole.of("accuracy") for t in numbers])
         splits[key] = split(base, own, swap, model)
         equal[key] = (own.mean(0), swap.mean(0), base.mean(0))
         rates, trials = max(rates, len(common)), max(trials, len(numbers))
@@ -136,9 +137,17 @@ def _over_images(
     return StudyParts(*group, rows, curves, rates, trials, summary.images)
 
 
+def _mean_at(answers: Sequence[Answers], rates: Sequence[float]) -> npt.NDArray[np.float64]:
+    """1 for right and 0 for wrong, `[R, N]`, mean over the models whose masks were used."""
+    return np.mean([a.responses.values()[[a.rates.index(d) for d in rates]] for a in answers], 0)
+
+
 def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str, Any] | None:
     """Accuracies `[R, T]` with each kind of masks at the rates that have all of them, and `[T]` with nothing removed."""
-    values = {(r.null, r.drop, r.trial): r.accuracy for r in records}
+    found: dict[tuple[str | None, float, int], list[float]] = {}
+    for r in records:
+        found.setdefault((_arm(r.null), r.drop, r.trial), []).append(float(r.accuracy or 0.0))
+    values = {key: float(np.mean(accuracies)) for key, accuracies in found.items()}
     trials = sorted({r.trial for r in records})
     rates = [d for d in sorted({r.drop for r in records}) if all((a, d, t) in values for a in _ARMS for t in trials)]
     if not rates:

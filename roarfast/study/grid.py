@@ -10,15 +10,35 @@ from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.protocols import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
-from roarfast.study.schema import StudyConfig
+from roarfast.study.schema import ALL_MODELS, GridConfig, StudyConfig, is_model_null, model_null, model_number
 
 
-def other_trial(trial: int) -> int:
-    """The trial whose base model makes the masks of null `model`: the one before; the second for the first.
+def explained_trial(trial: int, null: str) -> int:
+    """The trial whose base model makes the masks of a cell: its own, or another one for the nulls `model`, `model-2`, ….
 
-    It does not depend on how many trials there are, so a study can get more of them.
+    `model` is the trial before (the second for the first), `model-2` the first of the others, and so on: together all
+    other trials. None of them depends on how many trials there are, so a study can get more of them.
+
+    Example:
+        >>> [[explained_trial(t, null) for null in ("swap", "model", "model-2", "model-3")] for t in range(4)]
+        [[0, 1, 2, 3], [1, 0, 2, 3], [2, 1, 0, 3], [3, 2, 0, 1]]
     """
-    return trial - 1 if trial else 1
+    if not is_model_null(null):
+        return trial
+    before, number = (trial - 1 if trial else 1), model_number(null)
+    if number == 1:
+        return before
+    others = (other for other in itertools.count() if other not in (trial, before))
+    return next(itertools.islice(others, number - 2, None))
+
+
+def nulls_of(block: GridConfig, trials: int) -> list[str]:
+    """The nulls of a block; `models` is every other trial's base model."""
+    found: dict[str, None] = {}
+    for null in block.null:
+        every = [model_null(number) for number in range(1, trials)] if null == ALL_MODELS else [null]
+        found |= dict.fromkeys(every)
+    return list(found)
 
 
 def grid_cells(config: StudyConfig) -> list[Cell]:
@@ -28,13 +48,14 @@ def grid_cells(config: StudyConfig) -> list[Cell]:
     for trial in range(trials):
         cells[Cell("base", NO_ESTIMATOR, "plain", "morf", 0.0, trial)] = None
     for block in config.grid:
+        nulls = nulls_of(block, block.trials or config.trials)
         for protocol in block.protocols:
             for estimator in block.estimators:
                 for postprocess in block.postprocess:
                     if not block.has(protocol, estimator, postprocess):
                         continue
                     for order in block.orders_of(protocol):
-                        for drop, null in itertools.product(block.drops_of(protocol), block.null):
+                        for drop, null in itertools.product(block.drops_of(protocol), nulls):
                             for trial in range(block.trials or config.trials):
                                 cells[Cell(protocol, estimator, postprocess, order, drop, trial, null)] = None
     return list(cells)
@@ -83,7 +104,7 @@ def shard_cells(cells: list[Cell], index: int, count: int) -> list[Cell]:
         if min(int((before + weight / 2) * count / total), count - 1) == index - 1:
             mine += members
         before += weight
-    trials = {cell.trial for cell in mine} | {other_trial(cell.trial) for cell in mine if cell.null == "model"}
+    trials = {trial for cell in mine for trial in (cell.trial, explained_trial(cell.trial, cell.null))}
     return [c for c in cells if c.protocol == "base" and c.trial in trials] + mine
 
 

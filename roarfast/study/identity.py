@@ -99,7 +99,7 @@ class Identity:
             | used
             | (
                 {"null": cell.null} if cell.null != "own" else {}
-            )  # of `model`, the trial says which: `grid.other_trial`
+            )  # of `model`, the trial says which: `grid.explained_trial`
         )
 
     def key(self, cell: Cell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from roarfast.study.grid import other_trial
+from roarfast.study.grid import explained_trial
 from roarfast.study.identity import Identity
 from roarfast.study.keys import digest
 from roarfast.study.names import shared_passes
@@ -82,8 +82,7 @@ class _Builder:
 
     def _group(self, cell: Cell) -> Group:
         """The codes that a cell uses; baselines ask no model, so theirs are the same whoever is explained."""
-        foreign = cell.null == "model" and cell.estimator not in BASELINES
-        explained = other_trial(cell.trial) if foreign else cell.trial
+        explained = cell.trial if cell.estimator in BASELINES else explained_trial(cell.trial, cell.null)
         rule = find(cell.protocol).rule or self.identity.removal["rule"]
         return cell.estimator, cell.postprocess, cell.trial, explained, rule
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,14 +20,42 @@ from pydantic import (
 from roarfast.data.load import SOURCES
 from roarfast.explain.options import Options
 from roarfast.explain.record import Estimator as EstimatorRecord
+from roarfast.metrics.nulls import NULLS
 from roarfast.study import fills, names
+from roarfast.study.errors import nearest
 from roarfast.study.outside import OutsideConfig, Section, code_of, importable, name_references, record_of
 from roarfast.study.protocols import find
 from roarfast.train.recipe import Recipe, get_recipe
 
 Order = Literal["morf", "lerf"]
-Null = Literal["own", "swap", "swap-class", "roll", "turn", "model"]
-"""Whose masks are removed; all but `own` and `model` are `roarfast.metrics.NULLS`."""
+ALL_MODELS = "models"
+"""In a config: the nulls of all other trials."""
+
+
+def model_null(number: int) -> str:
+    """The name of the null with the masks of the `number`-th other trial's base model: `model`, `model-2`, …."""
+    return "model" if number == 1 else f"model-{number}"
+
+
+def is_model_null(null: str) -> bool:
+    """Whether a null takes the masks of another trial's base model."""
+    return re.fullmatch(r"model(-([2-9]|[1-9][0-9]+))?", null) is not None
+
+
+def model_number(null: str) -> int:
+    """1 for `model`, 2 for `model-2`."""
+    return int(null.partition("-")[2] or 1)
+
+
+def _null(name: str) -> str:
+    known = ("own", *NULLS, "model", ALL_MODELS)
+    if name not in known and not is_model_null(name):
+        raise ValueError(f"must be one of {', '.join(known)}, or model-2, model-3, …; got {name!r}{nearest(name, known)}")
+    return name
+
+
+Null = Annotated[str, AfterValidator(_null)]
+"""Whose masks are removed: `own`, one of `roarfast.metrics.NULLS`, or those of other trials' base models."""
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
 
@@ -324,9 +353,9 @@ class StudyConfig(Section):
                     f"grid.{i}.protocols: {training[0]!r} trains a model per cell, but model.trained = true says that the "
                     "model is done: leave out one of them"
                 )
-            if "model" in block.null:
+            if other := [null for null in block.null if null == ALL_MODELS or is_model_null(null)]:
                 raise ValueError(
-                    f"grid.{i}.null: 'model' removes the masks of another trial's base model, and with model.trained = "
+                    f"grid.{i}.null: {other[0]!r} removes the masks of another trial's base model, and with model.trained = "
                     "true all trials have the same one"
                 )
         return self
@@ -334,11 +363,14 @@ class StudyConfig(Section):
     @model_validator(mode="after")
     def _other_models(self) -> StudyConfig:
         for i, block in enumerate(self.grid):
-            if "model" in block.null and (trials := block.trials or self.trials) < 2:
-                raise ValueError(
-                    f"grid.{i}.null: 'model' removes the masks of another trial's base model, so it needs trials = 2 or "
-                    f"more, got {trials}"
-                )
+            trials = block.trials or self.trials
+            for null in block.null:
+                needed = 2 if null == ALL_MODELS else model_number(null) + 1 if is_model_null(null) else 1
+                if trials < needed:
+                    raise ValueError(
+                        f"grid.{i}.null: {null!r} removes the masks of another trial's base model, so it needs trials = "
+                        f"{needed} or more, got {trials}"
+                    )
         return self
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
 from roarfast.explain.store import AttributionStore
 from roarfast.metrics.inputs import Inputs, read_inputs
-from roarfast.metrics.nulls import null_maps
+from roarfast.metrics.nulls import NULLS, null_maps
 from roarfast.study.images import shared_data
 from roarfast.study.keys import Seeds
 from roarfast.study.records import Cell
@@ -154,7 +154,7 @@ class Work:
 
     def moved(self, rows: Any, cell: Cell, split: str) -> Any:
         """Codes or maps `[N, H, W]` as the null of a cell moves them; those of another model are files of their own."""
-        if cell.null in ("own", "model"):
+        if cell.null not in NULLS:
             return rows
         return null_maps(rows, cell.null, seed=self.seeds.null(cell.trial, split), labels=self.split(split).labels)
 

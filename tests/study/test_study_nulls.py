@@ -14,9 +14,11 @@ pytest.importorskip("pydantic")
 
 from roarfast.metrics import null_maps
 from roarfast.report import build
+from roarfast.report.answers import stored_answers
+from roarfast.report.parts import study_parts
 from roarfast.study import Study
 from roarfast.study.config import ConfigError, parse_config
-from roarfast.study.grid import grid_cells, other_trial
+from roarfast.study.grid import explained_trial, grid_cells
 from roarfast.study.keys import Seeds
 from roarfast.study.results import StudyResults, load
 from roarfast.study.runfolder import RunFolder
@@ -135,16 +137,47 @@ def test_retraining_with_moved_masks(tmp_path: Path) -> None:
 
 
 def test_the_other_trial_is_another_one_however_many_there_are() -> None:
-    assert [other_trial(trial) for trial in range(4)] == [1, 0, 1, 2]
+    assert [explained_trial(trial, "model") for trial in range(4)] == [1, 0, 1, 2]
+    for trial in range(5):
+        others = [explained_trial(trial, null) for null in ("model", "model-2", "model-3", "model-4")]
+        assert sorted([trial, *others]) == [0, 1, 2, 3, 4]
+
+
+def test_models_are_all_ordered_pairs_of_trials() -> None:
+    text = TEXT.replace("trials = 2", "trials = 3").replace('"model"', '"models"')
+    cells = [c for c in grid_cells(parse_config(text)) if c.protocol == "road" and c.estimator == "grad^2"]
+    pairs = {(c.trial, explained_trial(c.trial, c.null)) for c in cells if c.null.startswith("model")}
+    assert pairs == {(a, b) for a in range(3) for b in range(3) if a != b}
+
+
+def test_the_report_takes_the_mean_over_other_models(tmp_path: Path) -> None:
+    text = TEXT.replace("trials = 2", "trials = 3").replace(str(list(NULLS)).replace("'", '"'), '["own", "swap", "models"]')
+    text = text.replace('["road", "no-retrain"]', '["road"]').replace(
+        '["grad^2", "sobel", "rand", "block"]', '["grad^2", "sobel"]'
+    )
+    assert Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run").run(workers=1).failed == []
+    results = load(tmp_path / "run")
+    files = RunFolder(tmp_path / "run")
+    for answers in ([], stored_answers(results, files, lambda _: True)):
+        (one, *_) = study_parts(results, answers)
+        for estimator in ("grad^2", "sobel"):
+            row = one.rows[estimator, "plain"]
+            chosen = {"protocol": "road", "order": one.order, "estimator": estimator, "postprocess": "plain"}
+            own = np.mean([r.accuracy for r in results.select(null="own", **chosen)])
+            other = [np.mean([r.accuracy for r in results.select(null=n, **chosen)]) for n in ("model", "model-2")]
+            assert row.model.value == pytest.approx(np.mean(other) - own, abs=1e-9)
+        assert one.rows["sobel", "plain"].model.value == 0
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"roll"', '"rol"', r"grid\.0\.null\.3 \(line \d+\): must be 'own'.* got 'rol'; did you mean 'roll'\?"),
+        ('"roll"', '"rol"', r"grid\.0\.null\.3 \(line \d+\): must be one of own.* got 'rol'; did you mean 'roll'\?"),
         ('"roll"', '"swap"', r"grid\.0\.null \(line \d+\): 'swap' is there twice"),
         ("null = ", "nul = ", r"grid\.0\.nul \(line \d+\): there is no such key; did you mean 'null'\?"),
         ("trials = 2", "trials = 1", r"grid\.0\.null.*'model' .* needs trials = 2 or more, got 1"),
+        ('"model"', '"model-2"', r"grid\.0\.null.*'model-2' .* needs trials = 3 or more, got 2"),
+        ('"model"', '"model-0"', r"grid\.0\.null.*must be one of own.*model-2.* got 'model-0'"),
     ],
 )
 def test_bad_input_is_named(old: str, new: str, message: str) -> None:
