@@ -24,3 +24,10 @@ def test_every_command_names_files_that_exist() -> None:
     assert files
     for name in files:
         assert (root / name.rstrip(";")).is_file(), name
+
+
+def test_published_results_are_small_and_show_no_image_of_the_data_sets() -> None:
+    results = TOOL.parents[1] / "docs" / "results"
+    files = [path for path in results.rglob("*") if path.is_file()]
+    assert not [path.name for path in files if path.name.startswith("examples-")], "strips show images of the data set"
+    assert sum(path.stat().st_size for path in files) <= 3_000_000
