@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from roarfast.data.dataset import Array, DataError, Dataset
-from roarfast.data.decode import decode_image, map_parallel, stack_images
+from roarfast.data.packed_jpeg import check_offsets, decode_packed, moved_boxes
 
 SPLIT_KEYS = ("train_images", "train_labels", "test_images", "test_labels")
 _OTHER_KEYS = ("images", "labels", "is_train", "jpeg", "offsets", "class_names", "bbox_xyxy", "masks")
+# What NumPy and zipfile raise at damaged bytes: a cut header of an array ends in the tokenizer, a flag of the archive says
+# "encrypted" (RuntimeError) or an unknown compression (NotImplementedError, a RuntimeError too), a name is gone (KeyError).
+_DAMAGE = (
+    OSError, ValueError, EOFError, KeyError, RuntimeError, SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError
+)  # fmt: skip
 _MOST_CHANNELS = 4  # RGB and alpha: an axis of at most this size beside larger ones is that of the channels
 
 
@@ -89,8 +96,13 @@ def _whole(path: Path, arrays: Mapping[str, Array], split: str, size: int | None
     else:
         if layout is not None:
             raise DataError(f"{path}: layout={layout!r} is for arrays of images; decoded ones are NHWC")
-        images = _decode_jpegs(path, arrays["jpeg"], arrays["offsets"], rows, size)
-    boxes = arrays["bbox_xyxy"][rows].astype(np.float32) if "bbox_xyxy" in arrays and size is None else None
+        check_offsets(path, arrays["jpeg"], arrays["offsets"], len(labels))
+        images = decode_packed(path, arrays["jpeg"], arrays["offsets"], rows, size)
+    boxes = None
+    if "bbox_xyxy" in arrays:
+        boxes = _boxes(path, arrays["bbox_xyxy"], len(labels))[rows]
+        if "images" not in arrays and size is not None:
+            boxes = moved_boxes(arrays["jpeg"], arrays["offsets"], rows, boxes, size)
     masks = None
     if "masks" in arrays and "images" in arrays:
         if arrays["masks"].dtype != bool or arrays["masks"].shape != (len(labels), *images.shape[1:3]):
@@ -107,7 +119,7 @@ def _members(path: Path) -> list[str]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return list(file.files)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (*_DAMAGE, AttributeError) as error:
         # NumPy takes whatever is no array for a pickle, and advises to allow that.
         why = "it holds something else" if "allow_pickle" in str(error) else error
         raise DataError(f"{path} is not a readable .npz file: {why}") from error
@@ -126,7 +138,7 @@ def _read(path: Path, keys: list[str]) -> dict[str, Array]:
             return found
     except MemoryError as error:
         raise DataError(f"{path}: {key} does not fit the memory: {error}") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         if "allow_pickle" in str(error):  # NumPy's advice would run whatever the file says
             raise DataError(
                 f"{path}: {key} holds Python objects, which are not read, since reading them can run code: store numbers "
@@ -148,6 +160,14 @@ def _classes(path: Path, names: list[str], most: int) -> tuple[str, ...]:
     if "class_names" in names:
         return tuple(str(name) for name in np.atleast_1d(_read(path, ["class_names"])["class_names"]))
     return tuple(map(str, range(most + 1)))
+
+
+def _boxes(path: Path, boxes: Array, count: int) -> Array:
+    if boxes.shape != (count, 4) or boxes.dtype.kind not in "iuf":
+        raise DataError(
+            f"{path}: bbox_xyxy must be numbers [N, 4], ({count}, 4), got {boxes.dtype} of shape {boxes.shape}"
+        )
+    return boxes.astype(np.float32)
 
 
 def _check_images(path: Path, key: str, images: Array, labels_key: str, labels: Array) -> None:
@@ -180,11 +200,3 @@ def _nhwc(path: Path, images: Array, layout: str | None) -> Array:
             f"{path}: layout='NCHW' does not fit images of shape {images.shape}: they look like [N, H, W, C], which needs none"
         )
     return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-
-
-def _decode_jpegs(path: Path, data: Array, offsets: Array, rows: Array, size: int | None) -> Array:
-    fits = offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and offsets[-1] == len(data)
-    if not fits or (np.diff(offsets) < 0).any() or (len(rows) and rows.max() + 1 >= len(offsets)):
-        raise DataError(f"{path}: offsets do not fit the {len(data)} bytes of jpeg")
-    parts = [data[offsets[i] : offsets[i + 1]].tobytes() for i in rows]
-    return stack_images(list(map_parallel(lambda part: decode_image(part, size), parts)), [f"image {i}" for i in rows])
