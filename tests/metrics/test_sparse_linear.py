@@ -1,5 +1,10 @@
 """The sparse linear model and its manipulation."""
 
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -56,3 +61,22 @@ def test_impossible_on_raw_pixels(digits):
     # By construction: nothing outside the ink has attribution, so the standard model always points inside its box.
     outside = images == 0
     assert not raw.maps(images, labels)[outside].any()
+
+
+def test_table_3_of_004_by_one_command(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    images = np.zeros((60, 12, 12, 1), np.uint8)
+    for image, label in zip(images, labels):  # ink in one of three places
+        image[2 + 3 * label : 4 + 3 * label, 3:9] = rng.integers(100, 256, (2, 6, 1))
+    np.savez(tmp_path / "digits.npz", images=images, labels=labels)
+    tool, data = Path(__file__).resolve().parents[2] / "tools" / "mnist_linear.py", str(tmp_path / "digits.npz")
+    command = [sys.executable, str(tool), "--train", data, "--test", data, "--steps", "20", "--out", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True)
+    with (tmp_path / "table.csv").open(newline="") as file:
+        found = {(row["input"], row["map"]): row for row in csv.DictReader(file)}
+    standard, manipulated = found["shifted", "standard"], found["shifted", "manipulated"]
+    assert standard["accuracy"] == manipulated["accuracy"] and manipulated["changed"] == "0"
+    assert float(standard["pointing"]) == 100 and float(manipulated["pointing"]) == 0
+    assert float(manipulated["pointing_high"]) > 0  # 60 images do not prove that it never happens
+    assert "| shifted | manipulated |" in (tmp_path / "README.md").read_text()
