@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from roarfast.metrics.auditing import Audit, audit
     from roarfast.metrics.baselines import baseline_map, spearman
     from roarfast.metrics.damage import equal_damages, parts
-    from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage, excess
+    from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage, equal_damage_draws, excess
     from roarfast.metrics.damage_parts import Parts
     from roarfast.metrics.distances import hausdorff, introduce, remove, separation
     from roarfast.metrics.engine import make_codes, respond
@@ -36,7 +36,7 @@ _HOMES = {
     "auditing": ("Audit", "audit"),
     "baselines": ("baseline_map", "spearman"),
     "damage": ("equal_damages", "parts"),
-    "damage_curve": ("EqualDamage", "common_low", "equal_damage", "excess"),
+    "damage_curve": ("EqualDamage", "common_low", "equal_damage", "equal_damage_draws", "excess"),
     "damage_parts": ("Parts",),
     "distances": ("hausdorff", "introduce", "remove", "separation"),
     "engine": ("make_codes", "respond"),
@@ -90,6 +90,7 @@ __all__ = [
     "dice",
     "enhance",
     "equal_damage",
+    "equal_damage_draws",
     "equal_damages",
     "evaluate",
     "excess",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.metrics.resampling import Estimate, bootstrap
+from roarfast.metrics.resampling import Estimate, Resampled, Statistic, bootstrap
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,15 +82,34 @@ def equal_damage(
     value = _below_diagonal(knots_x, knots_y, bottom)
     score = Estimate(value)
     if resamples and not np.isnan(value):
-
-        def statistic(weights: Floats) -> Floats:
-            share = weights / weights.sum(1, keepdims=True)
-            curves = zip(share @ x.T, share @ y.T, share @ whole)
-            # The range is the resample's own too, unless it is given: its lower end is an estimate as well.
-            return np.array([_below_diagonal(*_curve(a, b, float(c)), low, reach=False) for a, b, c in curves])
-
-        score = bootstrap(statistic, x.shape[1], resamples, seed, value).estimate(level)
+        score = bootstrap(_statistic(y, x, whole, low), x.shape[1], resamples, seed, value).estimate(level)
     return EqualDamage(score, bottom, float(knots_x[-1]), knots_x, knots_y)
+
+
+def equal_damage_draws(
+    own: Any, null: Any, base: Any = None, *, low: float | None = None, of: str = "accuracy", resamples: int = 1000, seed: int = 0
+) -> Resampled:  # fmt: skip
+    """The score of `equal_damage` with its resamples, so that differences of two methods on the same images are paired.
+
+    Args:
+        own: As in `equal_damage`.
+        null: As in `equal_damage`.
+        base: As in `equal_damage`.
+        low: As in `equal_damage`; give both methods the same.
+        of: The indicator, where `Responses` are given.
+        resamples: Of the images.
+        seed: Equal seeds give equal resamples.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> plain, blurred, null = (rng.random((2, 200)) < p for p in (0.4, 0.3, 0.6))
+        >>> one, other = (equal_damage_draws(own, null, np.ones(200), low=0.6) for own in (plain, blurred))
+        >>> bool((other - one).estimate().value > 0)
+        True
+    """
+    found = equal_damage(own, null, base, low=low, of=of, resamples=0)
+    x, y, whole = _values("null", null, of), _values("own", own, of), _base(own, base, of)
+    return bootstrap(_statistic(y, x, whole, low), x.shape[1], resamples, seed, found.score.value)
 
 
 def common_low(nulls: Iterable[Any], base: Any = None, of: str = "accuracy") -> float:
@@ -122,6 +141,18 @@ def excess(own: Any, null: Any, *, better: str = "lower", of: str = "accuracy") 
         raise ValueError(f"better must be 'lower' or 'higher', got {better!r}")
     difference = _values("null", null, of).mean(1) - _values("own", own, of).mean(1)
     return np.asarray(difference if better == "lower" else -difference, np.float64)
+
+
+def _statistic(own: Floats, null: Floats, whole: Floats, low: float | None) -> Statistic:
+    """The score under weights `[b, N]` of the images."""
+
+    def statistic(weights: Floats) -> Floats:
+        share = weights / weights.sum(1, keepdims=True)
+        curves = zip(share @ null.T, share @ own.T, share @ whole)
+        # The range is the resample's own too, unless it is given: its lower end is an estimate as well.
+        return np.array([_below_diagonal(*_curve(a, b, float(c)), low, reach=False) for a, b, c in curves])
+
+    return statistic
 
 
 def _curve(x: Floats, y: Floats, base: float) -> tuple[Floats, Floats]:

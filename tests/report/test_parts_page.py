@@ -1,0 +1,80 @@
+"""tools/parts_tables.py and tools/parts_page.py: from a run to the page of parts."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.study_helpers import TINY, write_tiny
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from roarfast.study import Study, load
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+TEXT = (
+    TINY.replace("trials = 1", "trials = 3")
+    .replace('["roar", "road"]', '["road", "deletion"]')
+    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "gc^2", "sobel^2", "rand"]')
+    .replace('["plain", "max(3)"]', '["plain", "gaussian(1)"]')
+    .replace("drops = [0.3, 0.5]", 'drops = [0.3, 0.6]\norders = ["morf"]\nnull = ["own", "swap", "models"]')
+    .replace("examples = 2", "examples = 0")
+)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("parts")
+    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    subprocess.run([sys.executable, TOOLS / "parts_tables.py", folder / "run", "--out", folder / "out"], check=True)
+    subprocess.run([sys.executable, TOOLS / "parts_page.py", folder / "out"], check=True)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_parts_are_those_of_the_cells(tables: Path) -> None:
+    results = load(tables / "run")
+    base = np.mean([r.accuracy for r in results.select(protocol="base")])
+    found = [r for r in rows(tables / "out" / "parts.csv") if r["of"] == "accuracy"]
+    assert len(found) == 2 * 7  # rand has no filtered maps
+    for row in found:
+        chosen = {"protocol": row["protocol"], "estimator": row["estimator"], "postprocess": row["postprocess"]}
+        mean = {
+            arm: np.mean([r.accuracy for null in nulls for r in results.select(null=null, **chosen)])
+            for arm, nulls in {"own": ["own"], "swap": ["swap"], "model": ["model", "model-2"]}.items()
+        }
+        expected = (base - mean["swap"], mean["swap"] - mean["model"], mean["model"] - mean["own"])
+        assert [float(row[p]) for p in ("shape", "image", "model")] == pytest.approx(expected, abs=1e-5)
+
+
+def test_changes_are_differences_of_parts(tables: Path) -> None:
+    parts = {(r["protocol"], r["of"], r["estimator"], r["postprocess"]): r for r in rows(tables / "out" / "parts.csv")}
+    for row in rows(tables / "out" / "changes.csv"):
+        mine = [row["estimators"]] if row["estimators"] in ("grad^2", "gc^2", "sobel^2") else ["grad^2"]
+        mine = ["grad^2", "gc^2"] if row["estimators"] == "estimators that ask the model" else mine
+        for name in ("own", "shape", "model"):
+            change = np.mean(
+                [
+                    float(parts[row["protocol"], row["of"], e, row["postprocess"]][name])
+                    - float(parts[row["protocol"], row["of"], e, "plain"][name])
+                    for e in mine
+                ]
+            )
+            assert float(row[name]) == pytest.approx(change, abs=2e-6)
+
+
+def test_the_page_shows_them(tables: Path) -> None:
+    page = (tables / "out" / "README.md").read_text()
+    assert page.startswith("# A score taken apart") and "| grad² | gaussian(1) |" in page
+    assert (tables / "out" / "road-parts.png").stat().st_size > 5000
+    gates = rows(tables / "out" / "gates.csv")
+    assert all(g["holds"] == "yes" for g in gates if "ask no model" in g["gate"])

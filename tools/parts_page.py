@@ -1,0 +1,280 @@
+"""docs/results/parts: its page and figures, from the CSV files that tools/parts_tables.py wrote.
+
+python tools/parts_page.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from roarfast.metrics.damage_plot import COLOURS
+from roarfast.report.figures import plotting
+from roarfast.report.grid import pretty
+
+Row = dict[str, str]
+TITLES = {"cifar10-subset": "CIFAR-10", "svhn-subset": "SVHN"}
+NAMES = {"road": "ROAD", "deletion": "Deletion"}
+"""The scores of the page."""
+PARTS = ("shape", "image", "model")
+HATCHES = {"shape": "", "image": "//", "model": "xx"}  # never by colour alone
+SMOOTHING = ("gaussian(1)", "max(3)")
+
+
+class Tables:
+    """The CSV files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts = self.read("parts")
+        self.datasets = list(dict.fromkeys(row["dataset"] for row in self.parts))
+
+    def read(self, name: str, **where: str) -> list[Row]:
+        """Rows whose fields are as given; none if there is no such file."""
+        path = self.folder / f"{name}.csv"
+        if not path.exists():
+            return []
+        with path.open(newline="") as file:
+            return [r for r in csv.DictReader(file) if all(r[field] == value for field, value in where.items())]
+
+
+def points(row: Row, name: str, digits: int = 1) -> str:
+    """A number of a row in points."""
+    return f"{100 * float(row[name]):.{digits}f}".replace("-", "−")
+
+
+def with_interval(row: Row, name: str, digits: int = 1) -> str:
+    """The same with its interval."""
+    return f"{points(row, name, digits)} [{points(row, f'{name}_low', digits)}, {points(row, f'{name}_high', digits)}]"
+
+
+def figure(tables: Tables, protocol: str, ks: Sequence[str], name: str) -> str:
+    """Stacked bars: one panel per data set, the bars of an estimator side by side, the accuracy left above them."""
+    with plotting.style() as new:
+        canvas = new(plotting.WIDTH, 2.9 * len(tables.datasets) + 0.5)
+        axes = canvas.subplots(len(tables.datasets), 1, squeeze=False)[:, 0]
+        handles: dict[str, Any] = {}
+        for axis, dataset in zip(axes, tables.datasets):
+            rows = {
+                (r["estimator"], r["postprocess"]): r
+                for r in tables.parts
+                if (r["dataset"], r["protocol"], r["of"]) == (dataset, protocol, "accuracy")
+            }
+            estimators = list(dict.fromkeys(e for e, _ in rows))
+            for i, e in enumerate(estimators):
+                mine = [k for k in ks if (e, k) in rows]
+                for j, k in enumerate(mine):
+                    x, width = i + (j - (len(mine) - 1) / 2) * 0.84 / len(ks), 0.78 / len(ks)
+                    _bar(axis, rows[e, k], x, width, handles)
+            axis.axhline(0, color=plotting.BLACK, linewidth=0.8)
+            axis.set_xticks(range(len(estimators)), [pretty(e) for e in estimators])
+            axis.set_ylabel("accuracy lost (points)")
+            axis.margins(y=0.12)
+            axis.grid(visible=False, axis="x")
+            first = next(iter(rows.values()))
+            axis.set_title(
+                f"{TITLES.get(dataset, dataset)} ({points(first, 'base')} % with nothing removed)", loc="left"
+            )
+        title = f"{NAMES[protocol]}: what the lost accuracy is made of. Bars of an estimator: {', '.join(ks)}; above: accuracy left (%)"
+        plotting.legend(canvas, title, handles.values(), handles.keys())
+        plotting.finish(canvas, tables.folder, name, title, title)
+    (tables.folder / f"{name}.svg").unlink(missing_ok=True)
+    return f"{name}.png"
+
+
+def _bar(axis: Any, row: Row, x: float, width: float, handles: dict[str, Any]) -> None:
+    up = down = 0.0
+    words = {"shape": "shape: any image", "image": "image: any model", "model": "model: this model"}
+    for part in PARTS:
+        height = 100 * float(row[part])
+        style = {"color": COLOURS[part], "hatch": HATCHES[part], "edgecolor": "white", "linewidth": 0.4}
+        handles[words[part]] = axis.bar(x, height, width, up if height >= 0 else down, **style)
+        up, down = up + max(height, 0.0), down + min(height, 0.0)
+    axis.text(x, up, f"{100 * float(row['own']):.0f}", ha="center", va="bottom", fontsize=7)
+
+
+def parts_table(tables: Tables, dataset: str, protocol: str) -> list[str]:
+    """One row per map."""
+    lines = [
+        "| estimator | k | own | shape | image | model | equal damage | change by k: own | model | equal damage |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    changes = {
+        (r["estimators"], r["postprocess"]): r
+        for r in tables.read("changes", dataset=dataset, protocol=protocol, of="accuracy")
+    }
+    for row in tables.parts:
+        if (row["dataset"], row["protocol"], row["of"]) == (dataset, protocol, "accuracy"):
+            e, k = row["estimator"], row["postprocess"]
+            change = changes.get((e, k))
+            more = [with_interval(change, n) for n in ("own", "model", "equal_damage")] if change else ["", "", ""]
+            cells = [pretty(e), k, points(row, "own"), points(row, "shape"), points(row, "image")]
+            cells += [with_interval(row, "model"), with_interval(row, "equal_damage"), *more]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def means(tables: Tables) -> list[str]:
+    """What a filter changes in the mean over estimators."""
+    lines = [
+        "| data | score | k | own accuracy | shape | image | model | equal damage |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in tables.read("changes", estimators="estimators that ask the model", of="accuracy"):
+        cells = [TITLES.get(row["dataset"], row["dataset"]), NAMES[row["protocol"]], row["postprocess"]]
+        cells += [with_interval(row, n, 2) for n in ("own", *PARTS, "equal_damage")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def order(tables: Tables, dataset: str, protocol: str, by: str, sign: int) -> str:
+    """The plain maps, best first."""
+    rows = [
+        r for r in tables.parts if (r["dataset"], r["protocol"], r["of"], r["postprocess"]) == (dataset, protocol, "accuracy", "plain")
+    ]  # fmt: skip
+    rows.sort(key=lambda r: sign * float(r[by]))
+    return ", ".join(f"{pretty(r['estimator'])} {points(r, by)}" for r in rows)
+
+
+def page(tables: Tables) -> str:
+    """README.md."""
+    gates = tables.read("gates", protocol="road")
+    failed = [g for g in gates if g["holds"] == "no"]
+    first = tables.parts[0]
+    sizes = "; ".join(
+        f"{TITLES.get(d, d)}: {next(r for r in tables.parts if r['dataset'] == d)['images']} test images" for d in tables.datasets
+    )  # fmt: skip
+    lines = ["# A score taken apart: shape, image, model", ""]
+    if failed:
+        lines += [
+            "**What did not hold** (ROAD): "
+            + "; ".join(f"{TITLES.get(g['dataset'], g['dataset'])}: {g['gate']} ({g['value']})" for g in failed)
+            + "."
+        ]
+    else:
+        lines += ["Every check below held on ROAD."]
+    lines += [
+        "",
+        f"A removal score falls because of a mask's *shape*, of what any model knows of the *image*, and of what the map knows of this *model* "
+        f"([definitions](../../truth.md)). `convnet`, {first['trials']} base models and all ordered pairs of them, {first['rates']} rates, {sizes}. "
+        "Intervals are 95 % over test images, resampled together for all maps and masks.",
+        "",
+        f"![Stacked bars of shape, image and model, plain and blurred]({figure(tables, 'road', ('plain', 'gaussian(1)'), 'road-parts')})",
+        "",
+        "## What a filter that knows nothing changes",
+        "",
+        "Mean over the eight estimators that ask the model, in points; own accuracy falling is what a score counts as better.",
+        "",
+        *means(tables),
+        "",
+        "## Checks",
+        "",
+        "| data | score | | measured | holds |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {TITLES.get(g['dataset'], g['dataset'])} | {NAMES[g['protocol']]} | {g['gate']} | {g['value']} | {g['holds']} |"
+            for g in tables.read("gates")
+        ),
+        "",
+        "Those of deletion are for comparison: a constant fill takes the image out of what the net has seen, and nothing was promised of it.",
+        "",
+        "## Does a score still follow the smoothness of masks?",
+        "",
+        "Spearman's rank correlation over all maps with the total variation of their masks (plain and filtered; 0 would be a score that smoothness cannot buy).",
+        "",
+        "| data | score | | correlation | p | maps |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {TITLES.get(r['dataset'], r['dataset'])} | {NAMES[r['protocol']]} | {r['score']} | {float(r['spearman']):.2f} | {float(r['p']):.2g} | {r['maps']} |"
+            for r in tables.read("smoothness")
+        ),
+        "",
+        "## Which estimator is best?",
+        "",
+        "Plain maps, ROAD; it depends on what is asked.",
+        "",
+        "| data | by accuracy left | by equal damage | by the model part |",
+        "|---|---|---|---|",
+        *(
+            f"| {TITLES.get(d, d)} | {order(tables, d, 'road', 'own', 1)} | {order(tables, d, 'road', 'equal_damage', -1)} | {order(tables, d, 'road', 'model', -1)} |"
+            for d in tables.datasets
+        ),
+        "",
+        "## Where two models disagree",
+        "",
+        "The model part of plain maps on images where the explained and the other model predict the same class, and where they do not; t-intervals over ordered pairs "
+        "(they share models, so the intervals are too narrow).",
+        "",
+        "| data | score | estimator | predictions differ | model part there | where they agree | all [pairs] |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {TITLES.get(r['dataset'], r['dataset'])} | {NAMES[r['protocol']]} | {pretty(r['estimator'])} | {points(r, 'differ')} % | "
+            f"{points(r, 'model_differ')} | {points(r, 'model_agree')} | {with_interval(r, 'over_pairs')} |"
+            for r in tables.read("pairs")
+        ),
+        "",
+    ]
+    lines += roar(tables)
+    for protocol in NAMES:
+        for dataset in tables.datasets:
+            lines += [f"## {NAMES[protocol]}, {TITLES.get(dataset, dataset)}: every map", ""]
+            lines += [*parts_table(tables, dataset, protocol), ""]
+    lines += [
+        f"![The same for deletion]({figure(tables, 'deletion', ('plain', 'gaussian(1)'), 'deletion-parts')})",
+        "",
+        "## Made by",
+        "",
+        "`roarfast run docs/results/parts/NAME.toml --data-root FOLDER_OF_THE_NPZ_FILES --out runs/NAME` for `cifar10`, `svhn` and `cifar10-roar`, then "
+        "`python tools/parts_tables.py runs/cifar10 runs/svhn --roar runs/cifar10-roar` and `python tools/parts_page.py`. "
+        "`parts.csv` also has the parts in mean probability of the class, `by_rate.csv` every rate.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def roar(tables: Tables) -> list[str]:
+    """The part on retraining."""
+    rows = tables.read("roar")
+    if not rows:
+        return ["## ROAR", "", "Not run yet: `cifar10-roar.toml`.", ""]
+    kept = [r for r in rows if r["protocol"] == "roar"]
+    masks = {
+        "own": "own",
+        "swap-class": "another image of the class",
+        "swap": "any other image",
+        "model": "same image, another model",
+    }
+    lines = [
+        "## ROAR: shape, image and leakage",
+        "",
+        f"Half of the pixels removed, {kept[0]['trials']} trials, 5,000 training images, {points(kept[0], 'base')} % with nothing removed. A retrained net never meets the explained "
+        "model, so ROAR has no model part ([proposition](../../truth.md#roar-has-no-model-part)); but it can read the class off the shape of own masks. t-intervals over trials.",
+        "",
+        "| estimator | k | masks of | accuracy | minus own |",
+        "|---|---|---|---|---|",
+    ]
+    for r in kept:
+        difference = "" if r["null"] == "own" else with_interval(r, "minus_own")
+        lines.append(
+            f"| {pretty(r['estimator'])} | {r['postprocess']} | {masks[r['null']]} | {with_interval(r, 'accuracy')} | {difference} |"
+        )
+    alone = [r for r in rows if r["protocol"] == "mask-only"]
+    if alone:
+        shown = ", ".join(f"{pretty(r['estimator'])} {r['postprocess']} {points(r, 'accuracy')} %" for r in alone)
+        lines += ["", f"A net that sees nothing but the masks: {shown} (chance 10 %)."]
+    return [*lines, ""]
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("docs/results/parts"))
+    folder = parser.parse_args().folder
+    (folder / "README.md").write_text(page(Tables(folder)))
+    print(folder / "README.md")
+
+
+if __name__ == "__main__":
+    main()
