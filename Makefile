@@ -40,7 +40,7 @@ help:
 	@echo "make traffic    instructions, bytes, bank conflicts, barriers of every op from nvcc's PTX; estimated times"
 	@echo "make mutants    every barrier removed in turn and bugs put into the PTX: each must be noticed"
 	@echo "make docs       the documentation site in build/docs, its tutorials run"
-	@echo "make papers     the table of claims in docs/papers.md from docs/results; make papers-run: the commands that make those"
+	@echo "make papers     the table of claims in docs/papers.md from docs/results; make papers-run DATA=FOLDER: those again, hours"
 	@echo "make wheel      an sdist and a manylinux wheel in dist/, tried in an empty environment"
 	@echo "make nightly    everything that takes longer, with a summary at the end: slow tests, SIMD levels, sanitisers, compilers;"
 	@echo "                in pieces with ONLY=REGEX, and RESUME=1 for what has not passed since its files changed"
@@ -192,8 +192,8 @@ docs: build $(BIN)/.docs
 papers: $(BIN)/.packages
 	$(BIN)/python tools/papers.py
 
-papers-run: $(BIN)/.packages
-	@$(BIN)/python tools/papers.py --commands
+papers-run: build $(BIN)/.packages
+	$(BIN)/python tools/papers.py --run --data "$(DATA)" $(if $(ONLY),--only $(ONLY))
 
 lint: $(BIN)/.packages
 	$(BIN)/ruff check .

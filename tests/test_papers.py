@@ -23,7 +23,15 @@ def test_every_command_names_files_that_exist() -> None:
     files = [word for word in run("--commands").stdout.split() if word.startswith(("docs/", "tools/"))]
     assert files
     for name in files:
-        assert (root / name.rstrip(";")).is_file(), name
+        assert (root / name).exists(), name
+
+
+def test_a_summary_is_made_again_by_its_name(tmp_path: Path) -> None:
+    assert (
+        "there is no 'nothing'; there are cifar10-subset"
+        in run("--run", "--data", str(tmp_path), "--only", "nothing").stderr
+    )
+    assert "--data FOLDER" in run("--run").stderr
 
 
 def test_published_results_are_small_and_show_no_image_of_the_data_sets() -> None:

@@ -1,0 +1,299 @@
+"""The claims of the papers, what we found, and what makes it again: the rows of docs/papers.md.
+
+To add a claim: a `Claim` in one of the lists below. What it says of us is a function of `Results`, so that a new run changes the
+page and cannot contradict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paper_results import FAILS, HOLDS, OPEN, PARTLY, Claim, Here, Results, Row, Work, judge, not_run, percent
+
+
+def study(name: str, config: str, minutes: float | None, *more: str) -> Work:
+    """A study whose report is committed, or whose run folder other commands read."""
+    return Work(name, (f"roarfast run docs/results/{config} --data-root DATA --out RUNS/{name}", *more), minutes)
+
+
+# 000: on the pitfalls of ROAR
+
+CIFAR, TABLES = "CIFAR-10, 10,000 + 2,000", "cifar10-subset/tables"
+STUDY = study(
+    "cifar10-subset",
+    "cifar10-subset/study.toml",
+    122,
+    "roarfast report RUNS/cifar10-subset --export docs/results/cifar10-subset",
+)
+SVHN, SVHN_TABLES = "SVHN, 5,000 + 2,000", "svhn-subset/tables"
+SVHN_STUDY = study(
+    "svhn-subset", "svhn-subset/study.toml", None, "roarfast report RUNS/svhn-subset --export docs/results/svhn-subset"
+)
+CUB, CUB_TABLES = "CUB-200, 20 classes, 600 + 578 photos", "cub20/tables"
+CUB_STUDY = None
+
+
+def smoothing(protocol: str, data: str = TABLES) -> Here:
+    """Does smoothing lower the accuracy? Held if the intervals of both filters are below 0."""
+
+    def here(results: Results) -> tuple[str, str]:
+        found = results.rows(f"{data}/counts.csv", protocol=protocol, order="morf", group="estimators")
+        lower, cells = (sum(int(row[field]) for row in found) for field in ("lower", "cells"))
+        means = ", ".join(
+            f"{row['postprocess']} {100 * float(row['mean_difference']):.1f} points "
+            f"[{100 * float(row['mean_difference_low']):.1f}, {100 * float(row['mean_difference_high']):.1f}]"
+            for row in found
+        )
+        below = sum(float(row["mean_difference_high"]) < 0 for row in found)
+        return f"falls in {lower} of {cells}; {means}", HOLDS if below == len(found) else PARTLY if below else FAILS
+
+    return here
+
+
+def smoothness(protocol: str, data: str = TABLES) -> Here:
+    """R² of accuracy on total variation over the plain estimators."""
+
+    def here(results: Results) -> tuple[str, str]:
+        fits = results.rows(f"{data}/fits.csv", protocol=protocol, order="morf", x="tv_mask", points="estimators")
+        shown = ", ".join(f"{float(f['r2']):.2f} at {f['drop']} (p = {float(f['p']):.2g})" for f in fits)
+        clear = sum(float(f["p"]) < 0.05 and float(f["slope"]) > 0 for f in fits)
+        return f"R² = {shown}", HOLDS if clear == len(fits) else PARTLY if clear else FAILS
+
+    return here
+
+
+def grad_cam(data: str = TABLES) -> Here:
+    """Is the effect of smoothing on Grad-CAM unclear in every cell?"""
+
+    def here(results: Results) -> tuple[str, str]:
+        found = results.rows(f"{data}/differences.csv", protocol="roar", order="morf", estimator="gc^2")
+        known = [row for row in found if row["difference_low"] not in ("", "nan")]  # one trial has no interval
+        signs = [float(row["difference_low"]) <= 0 <= float(row["difference_high"]) for row in known]
+        shown = ", ".join(f"{100 * float(row['difference']):+.1f}" for row in found)
+        return f"{shown} points; {sum(signs)} of {len(known)} intervals hold 0", HOLDS if all(signs) else PARTLY
+
+    return here
+
+
+def roar_cells(results: Results, estimator: str, rates: tuple[str, ...], data: str = TABLES) -> list[Row]:
+    """The plain ROAR cells of an estimator."""
+    where = {"protocol": "roar", "order": "morf", "postprocess": "plain", "estimator": estimator}
+    return [results.rows(f"{data}/cells.csv", drop=rate, **where)[0] for rate in rates]
+
+
+def blocks(rates: tuple[str, ...] = ("0.1", "0.3", "0.5", "0.7", "0.9"), data: str = TABLES) -> Here:
+    """Random blocks against random pixels, at the rates of Table 1."""
+
+    def here(results: Results) -> tuple[str, str]:
+        pixels, block = (roar_cells(results, name, rates, data) for name in ("rand", "block"))
+        parts = []
+        for name, rows in (("pixels", pixels), ("block", block)):
+            parts.append(f"{name} " + ", ".join(format(float(row["accuracy"]), ".3f") for row in rows))
+        known = [(b, p) for b, p in zip(block, pixels) if "nan" not in (b["accuracy_low"], p["accuracy_low"])]
+        if known:
+            return "; ".join(parts), judge([b for b, _ in known], [p for _, p in known])
+        lower = sum(float(b["accuracy"]) < float(p["accuracy"]) for b, p in zip(block, pixels))
+        return "; ".join(parts) + "; one trial", HOLDS if lower == len(rates) else PARTLY if lower else FAILS
+
+    return here
+
+
+def gates(dataset: str, text: str, protocol: str = "road") -> Here:
+    """Checks of docs/results/parts whose words begin so."""
+
+    def here(results: Results) -> tuple[str, str]:
+        rows = results.rows("parts/gates.csv", dataset=dataset, protocol=protocol)
+        found = [row for row in rows if text in row["gate"]]
+        held = sum(row["holds"] == "yes" for row in found)
+        shown = "; ".join(f"{row['gate']}: {row['value']}" for row in found)
+        return shown, HOLDS if held == len(found) else PARTLY if held else FAILS
+
+    return here
+
+
+PARTS = Work(
+    "parts",
+    (
+        "roarfast run docs/results/parts/cifar10.toml --data-root DATA --out RUNS/parts-cifar10",
+        "roarfast run docs/results/parts/svhn.toml --data-root DATA --out RUNS/parts-svhn",
+        "roarfast run docs/results/parts/cifar10-roar.toml --data-root DATA --out RUNS/parts-cifar10-roar",
+        "python tools/parts_tables.py RUNS/parts-cifar10 RUNS/parts-svhn --roar RUNS/parts-cifar10-roar",
+        "python tools/parts_page.py",
+    ),
+)
+R2 = "R² = 0.83 to 0.96 over three data sets"
+TABLE_1 = "CUB-200: pixels 0.756, 0.727, 0.710, 0.677, 0.620; block 0.659, 0.438, 0.282, 0.171, 0.053"
+PITFALLS = [
+    Claim("Fig. 4", "agnostic smoothing lowers the ROAR accuracy", CIFAR, "most cells, no number", STUDY, smoothing("roar")),
+    Claim("Fig. 4", "… of SVHN", SVHN, "most cells", SVHN_STUDY, smoothing("roar", SVHN_TABLES)),
+    Claim("Fig. 4", "… of CUB-200, where it does most", CUB, "most cells", CUB_STUDY, smoothing("roar", CUB_TABLES)),
+    Claim("Fig. 5", "agnostic smoothing lowers the ROAD accuracy", CIFAR, "most cells, no number", STUDY, smoothing("road")),
+    Claim("Fig. 5", "… of SVHN", SVHN, "most cells", SVHN_STUDY, smoothing("road", SVHN_TABLES)),
+    Claim("Fig. 5", "… of CUB-200", CUB, "most cells", CUB_STUDY, smoothing("road", CUB_TABLES)),
+    Claim("Fig. 7", "smoother masks, lower ROAR accuracy (we: mask total variation)", CIFAR, R2, STUDY, smoothness("roar")),
+    Claim("Fig. 7", "… on SVHN", SVHN, R2, SVHN_STUDY, smoothness("roar", SVHN_TABLES)),
+    Claim("Fig. 7", "… on CUB-200", CUB, R2, CUB_STUDY, smoothness("roar", CUB_TABLES)),
+    Claim("5", "the same for ROAD", CIFAR, "no number", STUDY, smoothness("road")),
+    Claim("5", "… on SVHN", SVHN, "no number", SVHN_STUDY, smoothness("road", SVHN_TABLES)),
+    Claim("4.2", "what smoothing does to Grad-CAM² is inconclusive", CIFAR, "no number", STUDY, grad_cam()),
+    Claim("4.2", "… on SVHN", SVHN, "no number", SVHN_STUDY, grad_cam(SVHN_TABLES)),
+    Claim("Table 1", "a random block does more damage than random pixels (ROAR, rates 0.1, 0.3, 0.5, 0.7, 0.9)", CIFAR, TABLE_1, STUDY, blocks()),
+    Claim("Table 1", "… on SVHN (rates 0.1, 0.3, 0.5)", SVHN, TABLE_1, SVHN_STUDY, blocks(("0.1", "0.3", "0.5"), SVHN_TABLES)),
+    Claim("Table 1", "… on CUB-200", CUB, "as above", CUB_STUDY, blocks(data=CUB_TABLES)),
+    Claim("Theorem 3.1", "smoothing adds no knowledge of the model (ROAD's damage taken apart)", CIFAR, "no number", PARTS, gates("cifar10-subset", "does not raise the model part")),
+    Claim("Theorem 3.1", "… on SVHN", "SVHN, 10,000 + 1,000", "no number", PARTS, gates("svhn-subset", "does not raise the model part")),
+    Claim("6", "the paper has no remedy; ours: at equal damage smoothing buys at most a quarter of what it buys of ROAD", CIFAR, "none", PARTS, gates("cifar10-subset", "at equal damage")),
+    Claim("6", "… on SVHN", "SVHN, 10,000 + 1,000", "none", PARTS, gates("svhn-subset", "at equal damage")),
+]  # fmt: skip
+
+
+# 001: ROAR
+
+
+def against_random(names: dict[str, str]) -> Here:
+    """Is each estimator's ROAR accuracy below that of random pixels, at 0.3 and 0.5?"""
+
+    def here(results: Results) -> tuple[str, str]:
+        rates = ("0.3", "0.5")
+        random = roar_cells(results, "rand", rates)
+        found = {text: roar_cells(results, name, rates) for name, text in names.items()}
+        shown = "; ".join(
+            f"{rate}: random {percent(float(random[i]['accuracy']))}, "
+            + ", ".join(f"{text} {percent(float(rows[i]['accuracy']))}" for text, rows in found.items())
+            for i, rate in enumerate(rates)
+        )
+        return shown, judge([row for rows in found.values() for row in rows], random * len(found))
+
+    return here
+
+
+def little_left(results: Results) -> tuple[str, str]:
+    """The accuracy with 90 % of the pixels gone at random, beside that with none."""
+    base = [float(row["accuracy"]) for row in results.rows(f"{TABLES}/records.csv", protocol="base")]
+    whole, left = sum(base) / len(base), float(roar_cells(results, "rand", ("0.9",))[0]["accuracy"])
+    return f"{percent(left)}, with nothing removed {percent(whole)}", HOLDS if left > whole / 2 else FAILS
+
+
+RAW = not_run("signed estimators were not run")
+ROAR = [
+    Claim("Fig. 5", "raw gradient, guided backprop and IG are no better than random pixels", CIFAR, "at 0.9: 67.5 and 67.8 % against 63.7 %", None, RAW),
+    Claim("Fig. 5", "squared and averaged (SG-SQ) they are far better than random", CIFAR, "at 0.9: 10.8 % (gradient), 17 % (GB) against 63.7 %", STUDY, against_random({"sg-sq": "SG-SQ", "vg": "VarGrad"})),
+    Claim("Fig. 6", "squaring alone makes an estimator slightly better than random", CIFAR, "no number", STUDY, against_random({"grad^2": "Grad²", "ig^2": "IG²"})),
+    Claim("Fig. 5, right", "KAR spreads estimators less than ROAR", CIFAR, "no number", None, not_run("no KAR cells in our studies")),
+    Claim("4.2.1", "after removing 90 % at random a net still trains to a high accuracy", CIFAR, "ImageNet: 63.7 %", STUDY, little_left),
+    Claim("all", "the grid of ImageNet", "ImageNet", "Fig. 4 to 6", None, not_run("hundreds of trainings of ResNet-50 need GPUs")),
+]  # fmt: skip
+
+
+# 002 and 004: the claims of tools/score_claims.py, and what else there is
+
+SCORES = study(
+    "scores-cifar10",
+    "scores-cifar10/study.toml",
+    55,
+    "python tools/score_claims.py RUNS/scores-cifar10 --out docs/results/scores-cifar10",
+)
+VALIDATE = Work("validate", ("roarfast validate --json > docs/results/validate/claims.json",), 0.1)
+ENHANCEMENT = Work(
+    "enhancement",
+    (
+        "python tools/enhancement.py --train DATA/cifar10_train_10k.npz --test DATA/cifar10_test_2k.npz --images 300 --convnet-images 60",
+    ),
+)
+FLIPPING = Work(
+    "reference-flipping",
+    (
+        "python tools/reference_flipping.py --train DATA/cifar10_train_10k.npz --test DATA/cifar10_test_2k.npz --images 300",
+    ),
+)
+SCORED = "CIFAR-10, 10,000 + 1,000"
+SPOKEN = {"holds": HOLDS, "does not hold": FAILS, "partly": PARTLY, "cannot be told here": OPEN}
+
+
+def scored(paper: str) -> Iterator[Claim]:
+    """One row per claim of a paper in docs/results/scores-cifar10/claims.csv."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in Results.table("scores-cifar10/claims.csv"):
+        if row["paper"].startswith(paper):
+            found.setdefault((row["paper"], row["claim"]), []).append(row)
+    for (source, text), group in found.items():
+
+        def here(_: Results, group: list[Row] = group) -> tuple[str, str]:
+            shown = "; ".join(
+                f"{row['comparison']} {float(row['difference']):.3f} [{float(row['low']):.3f}, {float(row['high']):.3f}]"
+                for row in group
+            )
+            return shown, SPOKEN[group[0]["verdict"].partition(":")[0]]
+
+        where = source.partition(", ")[2] or "text"
+        yield Claim(where, text, SCORED, "no number", SCORES, here)
+
+
+def separation(results: Results) -> tuple[str, str]:
+    """The means of our Table 1 of 002, in its order."""
+    scores: dict[str, list[float]] = {}
+    for row in results.table("scores-cifar10/separation.csv"):
+        scores.setdefault(row["score"].partition("(")[0], []).append(float(row["distance"]))
+    means = {name: sum(values) / len(values) for name, values in scores.items()}
+    ours, others = min(means["completeness"], means["soundness"]), max(means["deletion"], means["road"])
+    return ", ".join(f"{name} {value:.3f}" for name, value in means.items()), HOLDS if ours > others else FAILS
+
+
+def enhanced(results: Results) -> tuple[str, str]:
+    """Untrained nets whose images are moved until they are right."""
+    found = [row for row in results.markdown("enhancement/README.md", "net and units") if row["epsilon"] == "0.3"]
+    shown = "; ".join(f"{row['net and units']}: {row['before']} → {row['after']}" for row in found)
+    high = all(float(row["after"].rstrip("%")) >= 60 for row in found)
+    return shown, HOLDS if high else FAILS
+
+
+def flipped(results: Results) -> tuple[str, str]:
+    """Random pixels against Grad-CAM at 0.3, by fill."""
+    found = [row for row in results.markdown("reference-flipping/README.md", "fill") if row["rate"] == "0.3"]
+    shown = "; ".join(f"{row['fill']} {row['accuracy']}" for row in found)
+    return shown, HOLDS if all(row["claim (t = 0.3 only)"].startswith("holds") for row in found) else PARTLY
+
+
+def inside(results: Results) -> tuple[str, str]:
+    """Random pixels of Grad-CAM's top N."""
+    found = [r for r in results.markdown("reference-flipping/README.md", "N") if not r["n"].startswith("1.00")]
+    both = sum(r["minus Grad-CAM"].startswith("-") and r["minus random"].startswith("-") for r in found)
+    return f"below both in {both} of {len(found)} (N, n)", HOLDS if both == len(found) else PARTLY
+
+
+def checked(paper: str) -> Iterator[Claim]:
+    """The checks of `roarfast validate` that belong to a paper."""
+    for row in Results.checks():
+        if not row["source"].startswith(paper):
+            continue
+        verdict = {"holds": HOLDS, "differs": "differs from the print", "failed": FAILS}[row["verdict"]]
+        where = row["source"].partition(", ")[2] or "text"
+        found = (row["here"], verdict)
+
+        def here(_: Results, found: tuple[str, str] = found) -> tuple[str, str]:
+            return found
+
+        yield Claim(where, row["claim"], "closed form", row["paper"], VALIDATE, here)
+
+
+SOUNDNESS = [
+    Claim("Fig. 1", "two masks that remove the same information retrain to different accuracies", CIFAR, "0.60 and 0.88 retrained, 0.24 and 0.29 on the original model", None, not_run("oracle masks exist; no preset yet")),
+    Claim("Table 1", "completeness and soundness tell modified maps apart, deletion and ROAD hardly (Hausdorff distance of curves)", "CIFAR-10, 200 test images", "0.503, 0.183, 0.019, 0.014 (ImageNet)", SCORES, separation),
+    Claim("Fig. 8, 9", "the same on ImageNet", "ImageNet photos", "figures", None, not_run("the preset has not been run")),
+]  # fmt: skip
+UNIFIED = [
+    Claim("Table 2", "images moved a little make untrained nets right", "CIFAR-10, 300 and 60 test images", "ImageNet: AlexNet 0.1 → 64.7 %, VGG-16 0.1 → 100.0 %, MnasNet 0.1 → 64.6 %", ENHANCEMENT, enhanced),
+    Claim("Table 2", "… with these nets", "ImageNet photos", "as above", None, not_run("not tried at 224²")),
+    Claim("Fig. 1, 4", "random pixels in the mean colour do more damage than Grad-CAM's, imputed ones less (random − Grad-CAM, accuracy at 0.3)", "CIFAR-10, 300 test images", "VGG-16, ImageNet: a figure", FLIPPING, flipped),
+    Claim("Fig. 6", "random pixels of Grad-CAM's top N do more damage than Grad-CAM and than random pixels", "CIFAR-10, 300 test images", "a figure", FLIPPING, inside),
+]  # fmt: skip
+
+
+def papers() -> dict[str, list[Claim]]:
+    """Claims by paper."""
+    return {
+        "On Pitfalls of RemOve-And-Retrain": [*PITFALLS, *scored("000"), *checked("000")],
+        "A Benchmark for Interpretability Methods (ROAR)": ROAR,
+        "A Dual-Perspective Approach (soundness and completeness)": [*SOUNDNESS, *scored("002"), *checked("002")],
+        "A Unified Study of Explanation Evaluation Metrics": [*UNIFIED, *scored("004"), *checked("004")],
+    }
