@@ -92,6 +92,16 @@ class CellWork:
         """Scores of a model trained from scratch on modified images, and tested on such."""
         return self.fit(Modified(self.modified("train"), self.modified("test"), self.removal()))
 
+    def trained_with_black_pixels(self) -> Scores:
+        """Scores of a model trained from scratch on images whose removed pixels are black, and tested on whole ones."""
+        w = self.work
+        codes, rate_index = self.codes("train")
+        with self.clock.stage("data"):
+            modified = w.trainer.whole.train.with_codes(codes, None)
+        black = (0.0,) * w.train.image_shape[2]
+        removal = Removal(rate_index, self.protocol.keeps, black, whole_test=True)
+        return self.fit(Modified(modified, w.trainer.whole.test, removal))
+
     def trained_on_masks(self) -> Scores:
         """Scores of a model trained and tested on the masks alone."""
         sets = []

@@ -18,7 +18,7 @@ from roarfast.study.migrations import hashed_removal
 from roarfast.study.outside import code_of
 from roarfast.study.protocols import find
 from roarfast.study.records import Cell
-from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.study.schema import MODEL_FREE, StudyConfig
 from roarfast.study.stored_maps import is_stored
 from roarfast.study.usercode import source_files, source_of
 from roarfast.train import build_model
@@ -63,8 +63,8 @@ class Identity:
         }
 
     def maps(self, estimator: str, trial: int) -> dict[str, Any]:
-        """What defines the maps of an estimator; baselines depend on neither model nor images."""
-        if estimator in BASELINES:
+        """What defines the maps of an estimator; baselines and oracles do not depend on the model."""
+        if estimator in MODEL_FREE:
             return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
         base = split_name(estimator).base
         foreign = self.outside.get("estimators", {}).get(base)

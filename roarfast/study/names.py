@@ -13,6 +13,7 @@ from roarfast.explain import names, postprocess
 from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.estimators import find, known
 from roarfast.explain.options import Options
+from roarfast.explain.oracles import ORACLES
 from roarfast.explain.record import Estimator
 from roarfast.study.errors import nearest
 from roarfast.train.models import MODELS
@@ -22,12 +23,13 @@ from roarfast.train.recipe import Recipe, get_recipe
 
 def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
-    if text.strip().lower() == "block":
-        return "block"  # no map, so not a name of `explain`: a new rectangle per drop rate
+    bare = "".join(text.lower().split())
+    if bare == "block" or bare in ORACLES:
+        return bare  # not names of `explain`: a new rectangle per drop rate has no map, and oracles see the label
     try:
         return str(names.parse(text, outside))
     except ValueError as error:
-        allowed = [*outside, *names.PAPER, *known(), *names.ENSEMBLES, "block"]
+        allowed = [*outside, *names.PAPER, *known(), *names.ENSEMBLES, "block", *ORACLES]
         hint = nearest(text.lower(), dict.fromkeys(allowed))
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 

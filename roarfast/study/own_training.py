@@ -39,9 +39,7 @@ class Batches:
     def __init__(self, data: DeviceDataset, recipe: Recipe, removal: Removal | None, seed: int) -> None:
         self.epochs, self.recipe, self._data, self._seed = recipe.epochs, recipe, data, seed
         self.num_classes, self.device = data.dataset.num_classes, data.device
-        removed: dict[str, Any] = {}
-        if removal is not None:
-            removed = {"rate_index": removal.rate_index, "keep": removal.keep, "fill": removal.fill}
+        removed = {} if removal is None else removal.fields()
         self._transform = Transform(
             mean=data.dataset.mean, std=data.dataset.std, crop=recipe.crop, pad=recipe.pad, flip=recipe.flip,
             random_crop=recipe.random_crop, scale=recipe.scale, ratio=None if recipe.scale is None else recipe.ratio,

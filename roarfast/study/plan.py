@@ -11,7 +11,7 @@ from roarfast.study.keys import digest
 from roarfast.study.names import shared_passes
 from roarfast.study.protocols import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
-from roarfast.study.schema import BASELINES, StudyConfig
+from roarfast.study.schema import MODEL_FREE, StudyConfig
 from roarfast.study.tasks import BaseTask, CellsTask, CodesTask, ExamplesTask, MapsTask, Task
 
 
@@ -81,8 +81,8 @@ class _Builder:
         return Plan(self.tasks, {key: cell for cell, key in self.keys.items()})
 
     def _group(self, cell: Cell) -> Group:
-        """The codes that a cell uses; baselines ask no model, so theirs are the same whoever is explained."""
-        explained = cell.trial if cell.estimator in BASELINES else explained_trial(cell.trial, cell.null)
+        """The codes that a cell uses; baselines and oracles ask no model, so theirs are the same whoever is explained."""
+        explained = cell.trial if cell.estimator in MODEL_FREE else explained_trial(cell.trial, cell.null)
         rule = find(cell.protocol).rule or self.identity.removal["rule"]
         return cell.estimator, cell.postprocess, cell.trial, explained, rule
 
@@ -125,7 +125,7 @@ class _Builder:
         families: dict[tuple[int, str], dict[str, None]] = {}
         trained: set[tuple[int, str]] = set()
         for cell in self.grid:
-            if cell.protocol != "base" and cell.estimator not in BASELINES:
+            if cell.protocol != "base" and cell.estimator not in MODEL_FREE:
                 family = (self._group(cell)[3], shared_passes(cell.estimator, outside))
                 families.setdefault(family, {})[cell.estimator] = None
                 if find(cell.protocol).trains:

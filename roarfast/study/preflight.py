@@ -13,6 +13,7 @@ from roarfast._objects import load_object
 from roarfast.data import Dataset
 from roarfast.explain import Explainer
 from roarfast.explain.names import split_name
+from roarfast.explain.oracles import edge_places
 from roarfast.study import stored_maps
 from roarfast.study.errors import StudyError
 from roarfast.study.outside import OutsideConfig
@@ -75,7 +76,7 @@ def try_all(config: StudyConfig, train: Dataset, test: Dataset) -> list[str]:
             _try_estimator(config, entry, net, x)
     for entry in config.postprocessings:
         _try_postprocess(entry, train.image_shape)
-    return notes
+    return notes + _try_oracles(config, train)
 
 
 def _try_maps(config: StudyConfig, entry: OutsideConfig, train: Dataset, test: Dataset) -> list[str]:
@@ -101,6 +102,25 @@ def _try_estimator(config: StudyConfig, entry: OutsideConfig, net: nn.Module, x:
     except Exception as error:  # as above
         hint = ". It is called as f(model, x, target) with its options" if isinstance(error, TypeError) else ""
         raise StudyError(f"estimator {entry.name!r} ({entry.object}): {type(error).__name__}: {error}{hint}") from None
+
+
+def _try_oracles(config: StudyConfig, train: Dataset) -> list[str]:
+    """Whether there is a place at the border for every class, and whether training keeps patches in their places."""
+    used = [name for name in ("edge", "center+edge") if any(name in block.estimators for block in config.grid)]
+    if not used:
+        return []
+    try:
+        edge_places(train.image_shape[:2], train.num_classes)
+    except ValueError as error:
+        raise StudyError(f"estimator {used[0]!r}: {error}") from None
+    recipe = config.resolved_recipe()
+    moved = recipe.flip or (recipe.random_crop and recipe.pad > 0) or recipe.scale is not None
+    if not moved:
+        return []
+    return [
+        f"{' and '.join(used)} tell the class by a place at the border, and training moves it: set train.flip = false, "
+        "random_crop = false and pad = 0"
+    ]
 
 
 def _try_training(reference: str) -> None:

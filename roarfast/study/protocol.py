@@ -30,6 +30,7 @@ class Protocol:
         trains: Whether a model is trained per cell: then the train images are modified too.
         imputes: Whether removed pixels are imputed from their neighbours.
         keeps: Whether the drop rate says what is kept (KAR).
+        whole_test: Whether the test images stay whole; those that a model is trained on are modified.
         removal: Keys of `[removal]` that its results depend on.
         orders: The orders it runs in unless the config says otherwise.
         allowed_orders: The orders that make sense.
@@ -52,6 +53,7 @@ class Protocol:
     trains: bool
     imputes: bool = False
     keeps: bool = False
+    whole_test: bool = False
     removal: tuple[str, ...] = ("fill",)
     orders: tuple[str, ...] = ("morf",)
     allowed_orders: tuple[str, ...] = ("morf", "lerf")

@@ -19,6 +19,7 @@ from pydantic import (
 
 from roarfast.data.load import SOURCES
 from roarfast.explain.options import Options
+from roarfast.explain.oracles import ORACLES
 from roarfast.explain.record import Estimator as EstimatorRecord
 from roarfast.metrics.nulls import NULLS
 from roarfast.study import fills, names
@@ -58,6 +59,8 @@ Null = Annotated[str, AfterValidator(_null)]
 """Whose masks are removed: `own`, one of `roarfast.metrics.NULLS`, or those of other trials' base models."""
 BASELINES = ("rand", "block")
 """Estimators that look at neither image nor model; post-processing them is not part of the papers' grids."""
+MODEL_FREE = (*BASELINES, *ORACLES)
+"""Masks that are made without maps of a model: of the baselines, and of the oracles, which see the label instead."""
 
 
 def _drop(value: float) -> float:
@@ -231,8 +234,9 @@ class GridConfig(Section):
                 raise ValueError(f"drops is missing: {name} has no rates of its own")
         if self.estimators == ["block"] and all(find(name).values for name in self.protocols):
             raise ValueError(f"{' and '.join(self.protocols)} need the values of maps, and block has none")
-        if "plain" not in self.postprocess and all(e in BASELINES for e in self.estimators):
-            raise ValueError("rand and block take no post-processing, so this block has no cells: add 'plain'")
+        if "plain" not in self.postprocess and all(e in MODEL_FREE for e in self.estimators):
+            names = " and ".join(self.estimators)
+            raise ValueError(f"{names} take no post-processing, so this block has no cells: add 'plain'")
         return self
 
     def drops_of(self, protocol: str) -> list[float]:
@@ -240,8 +244,8 @@ class GridConfig(Section):
         return sorted(self.drops) or list(find(protocol).rates)
 
     def has(self, protocol: str, estimator: str, postprocess: str) -> bool:
-        """Whether a combination makes sense: baselines are not post-processed, and `block` has no values."""
-        return not (estimator in BASELINES and postprocess != "plain") and not (
+        """Whether a combination makes sense: baselines and oracles are not post-processed, and `block` has no values."""
+        return not (estimator in MODEL_FREE and postprocess != "plain") and not (
             estimator == "block" and find(protocol).values
         )
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import roarfast as rf
 from roarfast._files import create_memmap
+from roarfast.explain.oracles import ORACLES, oracle_maps
 from roarfast.explain.postprocess import PostProcess
 
 _CHUNK_PIXELS = 1 << 22
@@ -19,7 +20,10 @@ _CHUNK_PIXELS = 1 << 22
 
 @dataclass(frozen=True)
 class Selection:
-    """Which pixels go: drop rates, rule, order, post-processing, and the seed of ties or of the random baseline."""
+    """Which pixels go: drop rates, rule, order, post-processing, and the seed of ties or of the random baseline.
+
+    `baseline` is a name for which there are no maps: a random baseline, or an oracle, which sees `labels` of `classes`.
+    """
 
     drops: tuple[float, ...]
     rule: str
@@ -28,12 +32,14 @@ class Selection:
     seed: int
     baseline: str | None = None
     outside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    labels: npt.NDArray[np.int64] | None = None
+    classes: int = 0
 
     def codes(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> tuple[npt.NDArray[np.uint8], Any]:
         """Codes and post-processed maps of some images.
 
         Args:
-            maps: `[N, H, W]` of all images; None for a baseline.
+            maps: `[N, H, W]` of all images; None for a baseline or an oracle.
             rows: Which images, int64 `[B]`; also their ids.
             size: (H, W).
 
@@ -55,6 +61,9 @@ class Selection:
         """The maps after post-processing, `[B, H, W]`."""
         if self.baseline == "rand":
             return np.asarray(rf.pixel_random((len(rows), *size), seed=self.seed, index=rows), np.float32)
+        if self.baseline in ORACLES:
+            assert self.labels is not None
+            return oracle_maps(self.baseline, self.labels[rows], size, self.classes)
         chain = PostProcess.parse(self.postprocess, self.outside)
         return np.asarray(chain(maps[rows[0] : rows[-1] + 1], seed=self.seed, index=rows), np.float32)
 
@@ -66,7 +75,7 @@ def select(
 
     Args:
         selection: What to select.
-        maps: `[N, H, W]`, also a memory map; None for a baseline.
+        maps: `[N, H, W]`, also a memory map; None for a baseline or an oracle.
         shape: (N, H, W).
         path: The `.npy` file to write.
         with_variation: Also compute total variations.

@@ -173,8 +173,8 @@ class CodesTask(Task):
         drops: Ascending.
         orders: Split → orders that some cell needs.
         rule: Which pixels count as the top; as in `roarfast.rank_codes`.
-        map: Key of the maps; None for a random baseline.
-        base: Key of the base model that was explained; None for a random baseline.
+        map: Key of the maps; None for a random baseline or an oracle.
+        base: Key of the base model that was explained; None for a random baseline or an oracle.
     """
 
     estimator: str
@@ -240,7 +240,7 @@ def mask_facts(cell: Cell, info: Info) -> Scores:
     test = info["test"][cell.order][drop]
     train = info["train"].get(cell.order, {}).get(drop) if protocol.trains else None
     return {
-        "removed_fraction": protocol.removed(test["removed"]),
+        "removed_fraction": 0.0 if protocol.whole_test else protocol.removed(test["removed"]),
         "removed_fraction_train": None if train is None else protocol.removed(train["removed"]),
         "tv_map": test["tv_map"] if "tv_map" in test else info["tv_map"],
         "tv_mask": None if cell.null == "roll" else test["tv_mask"],  # a shift opens a seam

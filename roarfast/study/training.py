@@ -130,9 +130,7 @@ class Trainer:
     def score(self, model: nn.Module, data: DeviceDataset, removal: Removal | None) -> dict[str, float]:
         """Accuracy and mean true-class probability of a model on modified images."""
         whole = self.whole.train.dataset
-        removed: dict[str, Any] = {}
-        if removal is not None:
-            removed = {"rate_index": removal.rate_index, "keep": removal.keep, "fill": removal.fill}
+        removed = {} if removal is None or removal.whole_test else removal.fields()
         precision = resolve_precision(self.recipe, self.device)
         transform = Transform(
             mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, out_layout=self.recipe.layout, **removed

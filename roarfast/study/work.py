@@ -18,6 +18,7 @@ from roarfast._files import read_json
 from roarfast._sealed import Damaged
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
+from roarfast.explain.oracles import ORACLES
 from roarfast.explain.store import AttributionStore
 from roarfast.metrics.inputs import Inputs, read_inputs
 from roarfast.metrics.nulls import NULLS, null_maps
@@ -124,12 +125,13 @@ class Work:
         """Which pixels the codes of a task remove."""
         # Other splits are other images: their ties and random pixels must not be those of the train images.
         baseline = codes.estimator if codes.map is None else None
-        if baseline is None:
+        if baseline is None or baseline in ORACLES:
             seed = self.seeds.ties(codes.trial, split)
         else:
             seed = self.seeds.baseline(baseline, codes.trial, split)
         outside = {entry.name: entry.function() for entry in self.config.postprocessings}
-        return Selection(codes.drops, codes.rule, order, codes.postprocess, seed, baseline, outside)
+        labels, classes = self.split(split).labels, self.train.num_classes
+        return Selection(codes.drops, codes.rule, order, codes.postprocess, seed, baseline, outside, labels, classes)
 
     def codes(self, task: CellsTask, cell: Cell, split: str) -> tuple[npt.NDArray[np.uint8], int]:
         """Codes `[N, H, W]` and the index of the drop rate of a cell in them; of `block`, those of this rate alone.

@@ -37,18 +37,32 @@ class DivergenceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Removal:
-    """Which pixels are removed, from training and test images alike. Each `DeviceDataset` holds its codes."""
+    """Which pixels are removed, from training and test images alike. Each `DeviceDataset` holds its codes.
+
+    With `whole_test` the test images stay as they are, and need no codes.
+    """
 
     rate_index: int
     keep: bool = False
     fill: PerChannel | None = None
+    whole_test: bool = False
+
+    def fields(self) -> dict[str, Any]:
+        """As `Transform` names them."""
+        return {"rate_index": self.rate_index, "keep": self.keep, "fill": self.fill}
+
+    @property
+    def of_test(self) -> Removal | None:
+        """What is removed from test images."""
+        return None if self.whole_test else self
 
 
 def _first_spelling(removal: Removal | None) -> str:
     """A removal as the first checkpoints spelled it, so that trainings under way can be resumed."""
     if removal is None:
         return "None"
-    return f"Removal(j={removal.rate_index!r}, keep={removal.keep!r}, fill={removal.fill!r})"
+    more = ", whole_test=True" if removal.whole_test else ""
+    return f"Removal(j={removal.rate_index!r}, keep={removal.keep!r}, fill={removal.fill!r}{more})"
 
 
 @dataclass
@@ -112,7 +126,7 @@ def train(
         recipe: see `get_recipe`.
         seed: of initial weights, shuffling and augmentation.
         device: default: that of `train_data`, or CUDA where there is some, or the CPU.
-        removal: which pixels to remove; needs codes in both data sets.
+        removal: which pixels to remove; needs codes in both data sets (in `train_data`, if test images stay whole).
         weights: initial weights for a model given by name.
         checkpoint: file to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
             Ctrl-C. It is bound to this recipe, seed, data and `tag`.
@@ -190,15 +204,14 @@ class _Training:
         self.forward: Any = torch.compile(wrapped) if recipe.compile else wrapped
         self.optimizer = make_optimizer(self.model, recipe)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
-        evaluation = Transform(
+        whole = Transform(
             mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
             out_layout=recipe.layout, seed=seed,
-            rate_index=None if removal is None else removal.rate_index, keep=removal is not None and removal.keep,
-            fill=None if removal is None else removal.fill,
         )  # fmt: skip
-        self.eval_transform = evaluation
+        tested = None if removal is None else removal.of_test
+        self.eval_transform = whole if tested is None else replace(whole, **tested.fields())
         self.train_transform = replace(
-            evaluation, pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip, scale=recipe.scale,
+            whole if removal is None else replace(whole, **removal.fields()), pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip, scale=recipe.scale,
             ratio=None if recipe.scale is None else recipe.ratio,
         )  # fmt: skip
         self.steps_per_epoch = len(self._batches(0))
