@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from roarfast.explain.oracles import ORACLES
 from roarfast.report.stats import Better, Interval, mean_interval
 from roarfast.study.protocol import Protocol
 from roarfast.study.protocols import describe, position
@@ -177,8 +178,10 @@ class Panel:
 
 
 def panels(results: StudyResults) -> list[Panel]:
-    """The panels of a study; records without a finished accuracy, `base` and `mask-only` records are not in them."""
-    done = [r for r in results.records if r.status == "done" and r.null == "own" and usable(r.accuracy)]
+    """The panels of a study; records without a finished accuracy, `base` and `mask-only` records and oracles are not in them."""
+    done = [
+        r for r in without_oracles(results).records if r.status == "done" and r.null == "own" and usable(r.accuracy)
+    ]
     groups: dict[tuple[str, str, str], dict[CellKey, Cell]] = {}
     for record in done:
         if record.protocol == "base" or describe(record.protocol).shown != "panel":
@@ -194,6 +197,12 @@ def panels(results: StudyResults) -> list[Panel]:
     ]
 
 
+def without_oracles(results: StudyResults) -> StudyResults:
+    """The results of estimators and baselines: masks that see the label are shown apart (`report.oracles`)."""
+    curves = [c for c in results.curves if c.estimator not in ORACLES]
+    return StudyResults([r for r in results.records if r.estimator not in ORACLES], results.meta, curves)
+
+
 def base_cell(results: StudyResults, dataset: str) -> Cell:
     """The base models of all trials: nothing removed."""
     base = (r for r in results.records if r.protocol == "base" and r.dataset == dataset)
@@ -201,9 +210,9 @@ def base_cell(results: StudyResults, dataset: str) -> Cell:
 
 
 def mask_only(results: StudyResults, dataset: str, order: str) -> dict[CellKey, Cell]:
-    """Cells of networks that saw the masks alone: what accuracy they reach is leaked by the masks."""
+    """Cells of networks that saw the masks of estimators alone: what accuracy they reach is leaked by the masks."""
     cells: dict[CellKey, Cell] = {}
-    for r in results.records:
+    for r in without_oracles(results).records:
         if (r.protocol, r.status, r.dataset, r.order, r.null) == (
             "mask-only",
             "done",

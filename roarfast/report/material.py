@@ -21,11 +21,13 @@ from roarfast.report.figures.blur import tv_arrows
 from roarfast.report.figures.curves import accuracy_curves, overview
 from roarfast.report.figures.differences import table_figure
 from roarfast.report.figures.leakage import leakage_figure
+from roarfast.report.figures.oracles import oracle_figure
 from roarfast.report.figures.parts import equal_damage_figure, parts_figure
 from roarfast.report.figures.regression import tv_scatter
 from roarfast.report.figures.strips import strips
-from roarfast.report.grid import BASELINES, Panel, mask_only, panels
+from roarfast.report.grid import BASELINES, Panel, mask_only, panels, without_oracles
 from roarfast.report.leakage import Leakage, leakage_line, leakages
+from roarfast.report.oracles import OracleCells, oracle_cells, oracle_lines, oracle_table
 from roarfast.report.parts import StudyParts, parts_table, study_parts
 from roarfast.report.regression import shown_rates
 from roarfast.report.score_curves import agreement_matrix, curve_score_table, curve_scores
@@ -91,6 +93,16 @@ class PartsView:
 
 
 @dataclass(frozen=True)
+class OracleView:
+    """Masks that see the label."""
+
+    cells: OracleCells
+    lines: list[str]
+    figure: plotting.Figure
+    table: Table
+
+
+@dataclass(frozen=True)
 class RunView:
     """The run as a whole: where the time went, what was really removed, what failed, what it was made with."""
 
@@ -123,17 +135,19 @@ def run_view(results: StudyResults, audits: Sequence[Audit] = (), config_text: s
 def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[str, Any]:
     """Draws all figures into a folder; returns what the templates ask for, by name."""
     # Curves, tables and audits are about explanations; cells with null masks are no results of an estimator.
-    results = StudyResults([r for r in everything if r.null == "own"], everything.meta, everything.curves)
+    masks = oracle_cells(everything)
+    of_maps = without_oracles(everything)
+    results = StudyResults([r for r in of_maps if r.null == "own"], of_maps.meta, of_maps.curves)
     audits = [audit(panel) for panel in panels(results)]
     leaks = leakages(results)
     estimators = list(dict.fromkeys(e for a in audits for e in a.panel.estimators))
     for one in audits:
         table_figure(one, pictures)
-    kept = stored_examples(files, estimators)
+    kept = stored_examples(files, [*estimators, *dict.fromkeys(name for one in masks for name in one.names)])
     stills = strips(kept, pictures)
-    answers = stored_answers(everything, files, lambda c: True)
+    answers = stored_answers(of_maps, files, lambda c: True)
     scored = scored_panels([a.panel for a in audits], lambda panel: random_over_images(answers, panel))
-    found = study_parts(everything, answers)
+    found = study_parts(of_maps, answers)
     curves = curve_scores(results)
     names = next((one.class_names for one in kept if one.class_names), [])
     plain = audits[0].panel.postprocesses[0] if audits else None
@@ -153,7 +167,7 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         ],
         "doubts": doubts(results),
         "verdicts": [f"{p.title}: {said}" for p, mine in scored if (said := random_sentence(mine))],
-        "findings": key_lines(audits, [], found, leaks),
+        "findings": key_lines(audits, [], found, leaks, masks),
         "power": power_lines(audits, [mine for _, mine in scored]),
         "scored": scored,
         "score_tables": score_tables(scored, found, plain),
@@ -176,6 +190,9 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         "parts": [
             PartsView(one, parts_figure(one, pictures), equal_damage_figure(one, pictures), parts_table(one))
             for one in found
+        ],
+        "oracles": [
+            OracleView(one, oracle_lines(one), oracle_figure(one, pictures), oracle_table(one)) for one in masks
         ],
         "strips": [picture for picture in stills if sum(len(p.png) for p in stills) < MOST_STILLS],
         "stills": stills,

@@ -9,8 +9,9 @@ from pathlib import Path
 from roarfast.metrics.resampling import Estimate
 from roarfast.report.audit import Audit, audit
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
-from roarfast.report.grid import Panel, panels
+from roarfast.report.grid import Panel, panels, without_oracles
 from roarfast.report.leakage import Leakage, leakage_line, leakages
+from roarfast.report.oracles import OracleCells, oracle_cells, oracle_lines
 from roarfast.report.parts import StudyParts, parts_line, study_parts
 from roarfast.report.power import power_sentence
 from roarfast.report.regression import FEWEST_POINTS, fit_at
@@ -55,6 +56,7 @@ def key_lines(
     found: Sequence[list[Score]],
     parts: Sequence[StudyParts] = (),
     leaks: Sequence[Leakage] = (),
+    masks: Sequence[OracleCells] = (),
 ) -> list[str]:
     """The main findings, most important first, without the first and the last line of the terminal summary.
 
@@ -63,6 +65,7 @@ def key_lines(
         found: Scores of every panel; none where it was said already whether they beat random pixels.
         parts: The damage taken apart.
         leaks: What the masks alone give away.
+        masks: Those that see the label.
     """
     lines, details = [], []
     for i, one in enumerate(audits):
@@ -76,7 +79,8 @@ def key_lines(
         if len(audits) <= 2:
             details += [s for s in (regression_line(one), *sentences[-1:]) if s and s != sentences[0]]
     lines += [parts_line(one) for one in parts if one.better == "lower"]
-    return lines + details + [leakage_line(one) + "." for one in leaks]
+    told = [line for one in masks for line in oracle_lines(one)]
+    return lines + details + [leakage_line(one) + "." for one in leaks] + told
 
 
 def power_lines(audits: Sequence[Audit], found: Sequence[list[Score]]) -> list[str]:
@@ -97,17 +101,18 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
         results: Of the study.
         report: Path of the HTML file, for the last line.
     """
-    audits = [audit(panel) for panel in panels(results)]
+    audits, masks = [audit(panel) for panel in panels(results)], oracle_cells(results)
     scored = [mine for _, mine in scored_panels([a.panel for a in audits])]
     t = times(results.meta)
     time = f"; {duration(t.total)} of work" if t.total else ""
-    base = f"Base accuracy {base_text(results)}; {data_text(results)}; {model_text(results)}" if audits else ""
+    base = f"Base accuracy {base_text(results)}; {data_text(results)}; {model_text(results)}" if audits or masks else ""
     first = [f"{study_name(results)}: {coverage(results)}{time}", *([base] if base else [])]
     first += [f"Warning: {doubt}" for doubt in doubts(results)[:2]]
     caution = "Caution: a filter that sees only the map cannot add knowledge of the model; where it helps, the score rewards blur."
-    last = [caution, *([f"Report: {report}"] if report else [])]
+    last = [*([caution] if audits else []), *([f"Report: {report}"] if report else [])]
     room = MAX_LINES - len(first) - len(last)
-    found = key_lines(audits, scored, study_parts(results), leakages(results)) or ["No finished cell yet."]
+    parts = study_parts(without_oracles(results))
+    found = key_lines(audits, scored, parts, leakages(results), masks) or ["No finished cell yet."]
     if len(found) > room:
         found = [*found[: room - 1], f"… {len(found) - room + 1} more lines in the report"]
     return "\n".join([*first, *found, *last])

@@ -11,6 +11,7 @@ from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
+from roarfast.report.oracles import oracle_cells, oracle_rows
 from roarfast.report.parts import StudyParts, parts_rows
 from roarfast.report.regression import FEWEST_POINTS, POINT_SETS, TV_KINDS, fit_at
 from roarfast.report.table import csv_text
@@ -43,6 +44,8 @@ def write_tables(
         ("times", _times(everything)),
     ):
         written.append(write_csv(folder / f"{name}.csv", rows))
+    if masks := oracle_cells(everything):
+        written.append(write_csv(folder / "oracles.csv", oracle_rows(masks)))
     if parts:
         written.append(write_csv(folder / "parts.csv", parts_rows(parts)))
     return written

@@ -295,3 +295,17 @@ with deterministic(compiled=True):
 assert not sys.modules["torch._inductor.config"].deterministic
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_whole_test_images_need_no_codes_and_change_no_weight(shapes):
+    codes = np.zeros(shapes[0].images.shape[:3], np.uint8)
+    codes[:, 8:] = 1
+    train_set = DeviceDataset(shapes[0], "cpu").with_codes(codes)
+    test_set = DeviceDataset(shapes[1], "cpu")
+    half = run((train_set, test_set), removal=Removal(0, fill=(0.0,) * 3, whole_test=True))
+    with_codes = test_set.with_codes(np.zeros(shapes[1].images.shape[:3], np.uint8))
+    both = run((train_set, with_codes), removal=Removal(0, fill=(0.0,) * 3))
+    assert same_weights(half.model, both.model)
+    assert half.loss != both.loss
+    with pytest.raises(ValueError, match="this DeviceDataset has no codes"):
+        run((train_set, test_set), removal=Removal(0, fill=(0.0,) * 3))

@@ -1,4 +1,4 @@
-"""A model trained on modified images and tested on whole ones: what did it learn instead of the object? (002, appendix C)"""
+"""A model trained on modified images and tested on whole ones: what did it learn instead of the object (002, appendix C)?"""
 
 from __future__ import annotations
 
