@@ -33,7 +33,8 @@ class Explainer:
         estimators: Names as in `roarfast.explain.GRAMMAR`, and `Estimator` records or `External` functions.
         options: Steps, noise, conventions; `Options.paper()` for those of the seed paper's code.
         target: The class whose logit is explained: `"predicted"` (for the clean image), `"label"`, or a class.
-        aggregation: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps.
+        aggregation: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps. An estimator
+            may have its own: `"grad@mean(raw)"` beside `"grad"` costs no other pass.
         batch_size: Rows that go through the model at a time, noisy copies and path steps included. Halved when a
             CUDA device runs out of memory.
         seed: Of the noise and of the random baselines.
@@ -133,9 +134,19 @@ class Explainer:
                 for name, a in maps.items():
                     parts[name].append(a.to(place))
                 start = stop
-        map_shape = x.shape[1:] if self.aggregation.reduce == "none" else x.shape[2:]
-        empty = x.new_empty((0, *map_shape), device=place)
-        return {name: torch.cat(a) if a else empty for name, a in parts.items()}
+        if not len(x):
+            return {str(name): x.new_empty((0, *self.map_shape(name, x)), device=place) for name in self.names}
+        return {name: torch.cat(a) for name, a in parts.items()}
+
+    def aggregation_of(self, name: Name) -> Aggregation:
+        """How the channels of one of the estimators become one value."""
+        return self.aggregation if name.aggregate is None else Aggregation.parse(name.aggregate)
+
+    def map_shape(self, name: Name, x: Tensor) -> tuple[int, ...]:
+        """The shape of a map for images `[N, C, H, W]`."""
+        if self.aggregation_of(name).reduce != "none":
+            return tuple(x.shape[2:])
+        return (1 if self.plan.records[name.base].one_channel else x.shape[1], *x.shape[2:])
 
     def _adapt(self, error: RuntimeError) -> None:
         """Changes what an error asks for; raises it if that is nothing."""
@@ -167,7 +178,7 @@ class Explainer:
                     values[key] = self._other(name.base, x, index, target)
                 value = values[key].detach()
                 value = value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
-                result[str(name)] = self.aggregation(value.square() if name.squared else value)
+                result[str(name)] = self.aggregation_of(name)(value.square() if name.squared else value)
         return result
 
     def _other(self, base: str, x: Tensor, index: Tensor, target: Tensor | None) -> Tensor:

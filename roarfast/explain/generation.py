@@ -52,7 +52,7 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
         "estimator": str(name),
         "options": _relevant(name, record, explainer.options),
         "target": None if alone else explainer.target,
-        "aggregation": str(explainer.aggregation),
+        "aggregation": str(explainer.aggregation_of(name)),
         "seed": explainer.seed if random else None,
         "model": None if alone else model,
         "data": data,
@@ -109,13 +109,13 @@ def generate(
     if data is None:
         data = data_hash(images, ids) if used_labels is None else data_hash(images, ids, used_labels)
     model = model or model_hash(explainer.model)
-    map_shape = _map_shape(explainer, to_input(images[:1])) if n else (0, 0)
+    example = _checked(to_input(images[:1])) if n else torch.empty(0, 0, 0, 0)
     with contextlib.ExitStack() as stack:
         writers: dict[str, MapWriter] = {}
         for name in explainer.names:
             identity = identity_of(explainer, name, model, data)
-            channels = map_shape if len(map_shape) == 2 else (_channels(explainer, name, map_shape), *map_shape[1:])
-            identity.update(shape=[n, *channels], postprocess=[str(k) for k in chains], tv_normalize=TV_NORMALIZE)
+            shape = explainer.map_shape(name, example) if n else (0, 0)
+            identity.update(shape=[n, *shape], postprocess=[str(k) for k in chains], tv_normalize=TV_NORMALIZE)
             writers[str(name)] = stack.enter_context(store.writer(identity, dtype, chunk, overwrite))
         missing = sorted({c for w in writers.values() for c in w.missing})
         left = sum(stop - start for start, stop in missing)
@@ -149,14 +149,10 @@ def _with_variation(
     return maps, np.stack(columns, 1) if columns else np.empty((len(maps), 0))
 
 
-def _map_shape(explainer: Explainer, example: Tensor) -> tuple[int, ...]:
+def _checked(example: Tensor) -> Tensor:
     if example.ndim != 4:
         raise ValueError(f"to_input must return images [N, C, H, W], got shape {tuple(example.shape)}")
-    return tuple(example.shape[1:] if explainer.aggregation.reduce == "none" else example.shape[2:])
-
-
-def _channels(explainer: Explainer, name: Name, map_shape: tuple[int, ...]) -> int:
-    return 1 if explainer.plan.records[name.base].one_channel else map_shape[0]
+    return example
 
 
 _OF_NOISE = ("noise_samples", "noise", "noise_absolute", "input_range", "abs_before_average")

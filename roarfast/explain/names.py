@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from roarfast._objects import check_name
+from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.estimators import known
+from roarfast.ops.aggregate_channels import REDUCTIONS, VALUES
 
 ENSEMBLES = {"sg": "SmoothGrad", "sg-sq": "SmoothGrad-squared", "vg": "VarGrad"}
 """Averages over noisy copies of the image: of `grad` unless another base is given in brackets."""
@@ -16,7 +18,7 @@ ENSEMBLES = {"sg": "SmoothGrad", "sg-sq": "SmoothGrad-squared", "vg": "VarGrad"}
 PAPER = ("grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2", "rand")
 """The ten estimators that the seed paper compares."""
 
-_NAME = re.compile(r"(?P<head>[a-z0-9_-]+)(\((?P<base>[a-z0-9_-]*)\))?(?P<power>\^2)?")
+_NAME = re.compile(r"(?P<head>[a-z0-9_-]+)(\((?P<base>[a-z0-9_-]*)\))?(?P<power>\^2)?(@(?P<aggregate>.+))?")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Name:
         base: What is computed at each point: one of `estimators.known()`, or the name of a user's estimator.
         ensemble: `"sg"`, `"sg-sq"`, `"vg"`, or None for the base itself.
         squared: Whether the values are squared (before channels are aggregated).
+        aggregate: How its channels become one value, as in `"mean(raw)"`; None: as those of the others it is computed with.
 
     Example:
         >>> name = parse("SG-SQ(IG)²")
@@ -37,18 +40,19 @@ class Name:
     base: str
     ensemble: str | None = None
     squared: bool = False
+    aggregate: str | None = None
 
     def __str__(self) -> str:
         if self.ensemble is None:
             term = self.base
         else:
             term = self.ensemble if self.base == "grad" else f"{self.ensemble}({self.base})"
-        return term + ("^2" if self.squared else "")
+        return term + ("^2" if self.squared else "") + (f"@{self.aggregate}" if self.aggregate else "")
 
     @property
     def slug(self) -> str:
         """The name in letters, digits, `-`, `_` and `.` only; `from_slug` reads it back."""
-        return str(self).replace("(", ".").replace(")", "").replace("^", ".")
+        return str(self).replace("(", ".").replace(")", "").replace("^", ".").replace("@", ".")
 
 
 @cache
@@ -58,7 +62,8 @@ def grammar() -> str:
     listed = " | ".join(f'"{name}"' for name in gradient)
     ensembles = " | ".join(f'"{name}"' for name in ENSEMBLES)
     lines = [
-        'estimator := term | term "^2"                      ^2: the squared values',
+        'estimator := value | value "@" aggregation         @: how channels become one value, as in grad@mean(raw)',
+        'value     := term | term "^2"                      ^2: the squared values',
         'term      := base | ensemble | ensemble "(" gradient-base ")"',
         f"ensemble  := {ensembles:<37} {', '.join(ENSEMBLES.values())}; of grad unless a base is given",
         f"gradient-base := {listed}",
@@ -92,7 +97,18 @@ def split_name(text: str | Name) -> Name:
     head, base, squared = match["head"], match["base"], match["power"] is not None
     if base is None and head in ENSEMBLES:
         base = "grad"
-    return Name(head, None, squared) if base is None else Name(base, head, squared)
+    aggregate = None if match["aggregate"] is None else _aggregate(text, match["aggregate"])
+    return Name(head, None, squared, aggregate) if base is None else Name(base, head, squared, aggregate)
+
+
+def _aggregate(text: str, aggregate: str) -> str:
+    try:
+        found = Aggregation.parse(aggregate)
+        if found.reduce == "none":
+            raise ValueError("one estimator's channels cannot be kept apart while others' are not")
+    except ValueError as error:
+        raise _error(text, str(error), ()) from None
+    return str(found)
 
 
 def parse(text: str | Name, custom: Collection[str] = ()) -> Name:
@@ -149,9 +165,12 @@ def parse_all(texts: Iterable[str | Name], custom: Collection[str] = ()) -> tupl
 def from_slug(slug: str, custom: Collection[str] = ()) -> Name:
     """The name whose `slug` this is."""
     head, *rest = slug.split(".")
+    aggregate = ""
+    if len(rest) > 1 and rest[-2] in REDUCTIONS and rest[-1] in VALUES:
+        aggregate, rest = f"@{rest[-2]}({rest[-1]})", rest[:-2]
     power = "^2" if rest and rest[-1] == "2" else ""
     bases = rest[:-1] if power else rest
-    return parse(head + "".join(f"({base})" for base in bases) + power, custom)
+    return parse(head + "".join(f"({base})" for base in bases) + power + aggregate, custom)
 
 
 def check_custom(name: str) -> str:

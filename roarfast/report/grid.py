@@ -240,8 +240,8 @@ def slug(text: str) -> str:
 
 
 def pretty(estimator: str) -> str:
-    """An estimator's name for people: `grad^2` becomes grad²."""
-    return estimator.replace("^2", "²")
+    """An estimator's name for people: `grad^2@mean(raw)` becomes grad², mean(raw)."""
+    return estimator.replace("^2", "²").replace("@", ", ")
 
 
 def postprocess_position(name: str) -> int:

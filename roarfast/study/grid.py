@@ -50,7 +50,7 @@ def grid_cells(config: StudyConfig) -> list[Cell]:
     for block in config.grid:
         nulls = nulls_of(block, block.trials or config.trials)
         for protocol in block.protocols:
-            for estimator in block.estimators:
+            for estimator in block.estimators_of(config.explain):
                 for postprocess in block.postprocess:
                     if not block.has(protocol, estimator, postprocess):
                         continue

@@ -132,15 +132,16 @@ def _read_maps(w: Work, task: MapsTask, reference: str, clock: Clock) -> Info:
     with clock.stage("map_other"):
         for split in task.splits:
             data = w.split(split)
-            maps = stored_maps.read(reference, split, data, w.config.explain.aggregate)
             store = AttributionStore(w.folder.maps(task.base, split))
             for estimator in task.estimators:
                 w.delete_damaged_maps(estimator, task.base, split)
+                name = split_name(estimator)
+                maps = stored_maps.read(reference, split, data, name.aggregate or w.config.explain.aggregate)
                 identity = {
                     "estimator": estimator, "maps": stored_maps.checksums(reference), "data": data.data_hash,
                     "shape": list(maps.shape), "postprocess": [],
                 }  # fmt: skip
-                values = maps * maps if estimator.endswith("^2") else maps
+                values = maps * maps if name.squared else maps
                 with store.writer(identity, np.dtype(w.config.explain.dtype), _MAP_CHUNK, True) as writer:
                     for begin, end in list(writer.missing):
                         writer.write(begin, values[begin:end], np.empty((end - begin, 0)))

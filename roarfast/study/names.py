@@ -20,6 +20,8 @@ from roarfast.train.models import MODELS
 from roarfast.train.recipe import PRESETS as RECIPES
 from roarfast.train.recipe import Recipe, get_recipe
 
+KEPT_APART = "aggregation 'none' keeps the channels apart: a study removes whole pixels"
+
 
 def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
     """The canonical spelling of an estimator name: `"SG-SQ"` → `"sg-sq"`, `"Grad²"` → `"grad^2"`."""
@@ -146,7 +148,7 @@ def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[t
         try:
             Aggregation.parse(aggregate)
             if Aggregation.parse(aggregate).reduce == "none":
-                raise ValueError("aggregation 'none' keeps the channels apart: a study removes whole pixels")
+                raise ValueError(KEPT_APART)
         except ValueError as error:
             problems.append(("explain.aggregate", str(error)))
     return problems

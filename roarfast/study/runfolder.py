@@ -227,7 +227,7 @@ class RunFolder:
 
 def slug(estimator: str) -> str:
     """The name of an estimator in characters that are safe in file names."""
-    return estimator.replace("(", ".").replace(")", "").replace("^", ".")
+    return estimator.replace("(", ".").replace(")", "").replace("^", ".").replace("@", ".")
 
 
 def _open(path: Path) -> int:

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from roarfast.data.load import SOURCES
+from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.options import Options
 from roarfast.explain.oracles import ORACLES
 from roarfast.explain.record import Estimator as EstimatorRecord
@@ -85,6 +86,13 @@ def _estimator(text: str, info: ValidationInfo) -> str:
 
 def _postprocess(text: str, info: ValidationInfo) -> str:
     return names.canonical_postprocess(text, (info.context or {}).get("postprocessings", ()))
+
+
+def _aggregate(text: str) -> str:
+    found = Aggregation.parse(text)
+    if found.reduce == "none":
+        raise ValueError(names.KEPT_APART)
+    return str(found)
 
 
 def _fill(value: str | tuple[int, ...]) -> str | tuple[int, ...]:
@@ -195,6 +203,14 @@ class ExplainConfig(Section):
     dtype: Literal["float32", "float16"] = "float32"
     options: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def canonical_aggregate(self) -> str:
+        """As `Aggregation` spells it; what is wrong with it is told elsewhere."""
+        try:
+            return str(Aggregation.parse(self.aggregate))
+        except ValueError:
+            return self.aggregate
+
 
 class RemovalConfig(Section):
     """Which pixels count as the top t, and what takes their place."""
@@ -214,6 +230,7 @@ class GridConfig(Section):
     drops: list[Drop] = Field(default_factory=list)
     orders: list[Order] | None = Field(None, min_length=1)
     trials: int | None = Field(None, ge=1, le=MAX_TRIALS)
+    aggregate: Annotated[str, AfterValidator(_aggregate)] | None = None
     null: list[Null] = Field(["own"], min_length=1)
 
     @field_validator("protocols", "estimators", "postprocess", "drops", "orders", "null")
@@ -238,6 +255,12 @@ class GridConfig(Section):
             names = " and ".join(self.estimators)
             raise ValueError(f"{names} take no post-processing, so this block has no cells: add 'plain'")
         return self
+
+    def estimators_of(self, explain: ExplainConfig) -> list[str]:
+        """Estimators as cells name them: with the `aggregate` of this block, where it is not that of the study."""
+        if self.aggregate is None or self.aggregate == explain.canonical_aggregate:
+            return self.estimators
+        return [e if e in MODEL_FREE or "@" in e else f"{e}@{self.aggregate}" for e in self.estimators]
 
     def drops_of(self, protocol: str) -> list[float]:
         """The rates a protocol runs at: those of `drops`, or its own."""
@@ -381,7 +404,7 @@ class StudyConfig(Section):
     def _one_byte_per_rate(self) -> StudyConfig:
         rates: dict[tuple[str, str], set[float]] = {}
         for block in self.grid:
-            for estimator, name in itertools.product(block.estimators, block.protocols):
+            for estimator, name in itertools.product(block.estimators_of(self.explain), block.protocols):
                 rule = find(name).rule or self.removal.rule
                 rates.setdefault((estimator, rule), set()).update(block.drops_of(name))
         for (estimator, _), drops in rates.items():

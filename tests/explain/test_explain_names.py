@@ -104,3 +104,40 @@ def test_lists():
         parse_all([])
     with pytest.raises(TypeError):
         parse(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "slug"),
+    [
+        ("Grad@mean(raw)", "grad@mean(raw)", "grad.mean.raw"),
+        ("sg-sq(ig)²@SUM (raw)", "sg-sq(ig)^2@sum(raw)", "sg-sq.ig.2.sum.raw"),
+        ("sg@mean", "sg@mean(abs)", "sg.mean.abs"),
+        ("vg(gb) @ l2(raw)", "vg(gb)@l2(raw)", "vg.gb.l2.raw"),
+    ],
+)
+def test_an_aggregation_is_part_of_a_name(text, canonical, slug):
+    name = parse(text)
+    assert (str(name), name.slug, from_slug(slug)) == (canonical, slug, name)
+    assert name != parse(canonical.split("@")[0]) and parse(canonical) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("grad@", "does not follow the grammar"),
+        ("grad@mean(row)", "of raw|row"),
+        ("grad@median(raw)", "median"),
+        ("grad@none(raw)", "cannot be kept apart"),
+        ("grad@mean(raw)^2", "mean"),
+    ],
+)
+def test_bad_aggregations_in_names(text, why):
+    with pytest.raises(ValueError, match=why) as error:
+        parse(text)
+    assert repr(text) in str(error.value)
+
+
+def test_a_user_estimator_called_like_a_reduction_keeps_its_slug():
+    name = parse("sum^2@mean(raw)", ["sum"])
+    assert from_slug(name.slug, ["sum"]) == name
+    assert from_slug("sum.2", ["sum"]) == parse("sum^2", ["sum"])

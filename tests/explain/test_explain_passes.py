@@ -239,3 +239,24 @@ def test_memory_beside_the_model_is_within_the_stated_bound():
     assert everything.peak <= bound
     # The bound means something: without chunks, the copies of the noisy paths alone would exceed it.
     assert x.numel() * 4 * 5 * 6 > explainer.plan.extra_bytes(batch_size, x.shape[1:])
+
+
+def test_two_aggregations_of_one_estimator_share_its_passes():
+    listed = ["grad", "grad@mean(raw)", "sg-sq(ig)", "sg-sq(ig)@max(raw)", "rand@sum(raw)"]
+    alone = Plan(parse_all([name.split("@")[0] for name in listed if "@" not in name]), FEW, predict=True)
+    assert Plan(parse_all(listed), FEW, predict=True).backwards == alone.backwards
+    model, x = seeded(small_net), images(5)
+    together = explain(model, x, listed, options=FEW)
+    for name in listed:
+        base, _, aggregation = name.partition("@")
+        single = explain(model, x, base, options=FEW, aggregation=aggregation or "mean(abs)")[base]
+        assert torch.equal(together[name], single), name
+    assert (together["grad@mean(raw)"] < 0).any() and (together["grad"] >= 0).all()
+    assert not torch.equal(together["grad"], together["grad@mean(raw)"])
+
+
+def test_an_aggregation_of_its_own_beside_maps_per_channel():
+    explainer = Explainer(seeded(small_net), ["grad", "grad@mean(raw)", "sobel"], aggregation=RAW)
+    for n in (0, 2):
+        maps = explainer(images(n) if n else images(1)[:0])
+        assert [tuple(m.shape[1:]) for m in maps.values()] == [(3, 8, 8), (8, 8), (1, 8, 8)]

@@ -314,3 +314,13 @@ def test_labels_are_part_of_the_data_where_they_are_used(store):
 
 def test_no_images(store):
     assert len(generate(store, explainer(), X[:0])["grad"]) == 0
+
+
+def test_aggregations_of_one_estimator_are_stored_apart(store):
+    e = explainer(names=["grad", "grad@mean(raw)"])
+    stored = generate(store, e, X, chunk=4)
+    assert {path.name for path in store.root.iterdir() if path.is_dir()} == {"grad", "grad.mean.raw"}
+    found = {name: maps.meta["identity"]["aggregation"] for name, maps in stored.items()}
+    assert found == {"grad": "mean(abs)", "grad@mean(raw)": "mean(raw)"}
+    assert (stored["grad@mean(raw)"][:] < 0).any() and "grad@mean(raw)" in store
+    np.testing.assert_array_equal(store.open("grad")[:], stored["grad"][:])
