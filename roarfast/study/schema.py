@@ -52,7 +52,9 @@ def model_number(null: str) -> int:
 def _null(name: str) -> str:
     known = ("own", *NULLS, "model", ALL_MODELS)
     if name not in known and not is_model_null(name):
-        raise ValueError(f"must be one of {', '.join(known)}, or model-2, model-3, …; got {name!r}{nearest(name, known)}")
+        raise ValueError(
+            f"must be one of {', '.join(known)}, or model-2, model-3, …; got {name!r}{nearest(name, known)}"
+        )
     return name
 
 

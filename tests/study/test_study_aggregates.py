@@ -1,7 +1,5 @@
 """`aggregate` of a grid block: signed maps beside absolute ones, from the same passes, under keys of their own."""
 
-
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -151,7 +151,9 @@ def test_models_are_all_ordered_pairs_of_trials() -> None:
 
 
 def test_the_report_takes_the_mean_over_other_models(tmp_path: Path) -> None:
-    text = TEXT.replace("trials = 2", "trials = 3").replace(str(list(NULLS)).replace("'", '"'), '["own", "swap", "models"]')
+    text = TEXT.replace("trials = 2", "trials = 3").replace(
+        str(list(NULLS)).replace("'", '"'), '["own", "swap", "models"]'
+    )
     text = text.replace('["road", "no-retrain"]', '["road"]').replace(
         '["grad^2", "sobel", "rand", "block"]', '["grad^2", "sobel"]'
     )
