@@ -41,7 +41,7 @@ def init_command(
         str,
         typer.Option(
             help="own (with --data: your images), demo, paper-cifar10, paper-svhn, paper-cub200, roar-imagenet, svhn-subset, "
-            "soco-cifar10 or soco-imagenet."
+            "soco-cifar10, soco-imagenet or imagenet-photos."
         ),
     ] = "demo",
     data: Annotated[Path | None, typer.Option(help="With --preset own: your images, a folder, pack or .npz.")] = None,

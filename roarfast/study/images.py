@@ -31,10 +31,13 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
     splits = []
     given = _given(data)
     for split, size in (("train", data.train_size), ("test", data.test_size)):
+        if split == "train" and data.test_only:
+            continue
         source: str | Path = data.name
         if data.has_files:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
-        arguments: dict[str, Any] = {"n": None if data.classes else size, "size": data.image_size, "seed": data.seed}
+        whole = data.classes or data.shuffle
+        arguments: dict[str, Any] = {"n": None if whole else size, "size": data.image_size, "seed": data.seed}
         known = SOURCES.get(data.name) if given is None else None
         if known is not None and known.generated and data.classes and size:
             arguments["n"] = -(-size // (known.per_class * len(data.classes))) * known.period
@@ -52,11 +55,16 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
                 part = load(source, which, **arguments)
         except (DataError, OSError, ValueError, ModuleNotFoundError) as error:
             raise StudyError(f"cannot read the {split} images: {error}") from None
+        if data.shuffle:
+            part = part.subset(np.random.default_rng([data.seed, split == "test"]).permutation(len(part)))
+            part = part if data.classes else first(part, size)
         splits.append(_only_classes(part, data.classes, size) if data.classes else part)
         if not len(splits[-1]):
             raise StudyError(
                 f"there is no {split} image in {source}: a study needs some to train on and some to test on"
             )
+    if data.test_only:
+        splits.insert(0, dataclasses.replace(splits[0], split="train"))
     train, test = (_normalised(part, data) for part in splits)
     if train.image_shape != test.image_shape:
         raise StudyError(
@@ -170,6 +178,8 @@ def _only_classes(data: Dataset, classes: tuple[str, ...], size: int | None) -> 
 @functools.lru_cache(maxsize=2)
 def data_warnings(data: DataConfig) -> tuple[str, ...]:
     """What makes the images of a config doubtful, for the start of a run and the report."""
+    if data.test_only:
+        return load_data(data)[1].notes
     found = split_warnings(*load_data(data))
     if data.train is not None and data.train == data.test and not has_splits(Path(data.root or ".") / data.train):
         raise StudyError(f"data.train and data.test are the same file, {data.train}: {found[0]}")

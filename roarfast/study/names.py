@@ -102,7 +102,7 @@ def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
     if (
         isinstance(data, dict)
         and isinstance(name := data.get("name"), str)
-        and not (data.get("train") or data.get("path") or data.get("session"))
+        and not any(data.get(key) for key in ("train", "test", "path", "session"))
     ):
         if is_reference(name):
             problems += [("data.name", problem) for problem in _unloadable(name)]

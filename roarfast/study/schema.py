@@ -114,8 +114,10 @@ MAX_TRIALS = 10_000
 class DataConfig(Section):
     """Which images: a known set by `name`; or files, and then `name` is only what the report calls them.
 
-    `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`.
-    `mean` and `std` per channel, in units of 0..1, normalise what models get; default those of the training images.
+    `path` is a folder, pack or npz file that holds both splits; `train` and `test` are one of each. Relative to `root`. A model
+    that is trained already needs `test` alone. With `shuffle` the images of each split are dealt by `seed` before sizes cut them:
+    the first of a file that is sorted by class are of few classes. `mean` and `std` per channel, in units of 0..1, normalise what
+    models get; default those of the training images.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[A-Za-z_][A-Za-z0-9_.]*)?$")
@@ -132,16 +134,17 @@ class DataConfig(Section):
     train_size: int | None = Field(None, ge=1, lt=2**31)
     test_size: int | None = Field(None, ge=1, lt=2**31)
     seed: int = Field(0, ge=0, lt=2**63)
+    shuffle: bool = False
     session: str | None = None
     """Of images that were given in Python (`Study(…, data=…)`): where this process keeps them."""
 
     @model_validator(mode="after")
     def _one_source(self) -> DataConfig:
-        if (self.train is None) != (self.test is None):
+        if self.train is not None and self.test is None:
             raise ValueError("train and test come together: give both, or neither")
         if (self.mean is None) != (self.std is None):
             raise ValueError("mean and std come together: give both, or neither")
-        if self.path is not None and self.train is not None:
+        if self.path is not None and self.test is not None:
             raise ValueError("give path (which holds both splits), or train and test, not all three")
         if self.session is not None and (self.has_files or self.image_size is not None or self.layout is not None):
             raise ValueError("images given in Python are taken as they are: no path, train, test, image_size or layout")
@@ -155,7 +158,12 @@ class DataConfig(Section):
     @property
     def has_files(self) -> bool:
         """Whether the images come from files named here rather than from a known set."""
-        return self.path is not None or self.train is not None
+        return self.path is not None or self.test is not None
+
+    @property
+    def test_only(self) -> bool:
+        """Whether there are no images to train on: those of the test split then give the mean colour and the classes."""
+        return self.test is not None and self.train is None
 
 
 class ModelConfig(Section):
@@ -376,6 +384,10 @@ class StudyConfig(Section):
 
     @model_validator(mode="after")
     def _nothing_trained(self) -> StudyConfig:
+        if self.data.test_only and not self.model.trained:
+            raise ValueError(
+                "data.train is missing: train and test come together, unless model.trained = true says that nothing is trained"
+            )
         for i, block in enumerate(self.grid if self.model.trained else ()):
             if training := [name for name in block.protocols if find(name).trains]:
                 raise ValueError(

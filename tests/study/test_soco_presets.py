@@ -38,7 +38,7 @@ def changed(preset: str, *changes: tuple[str, str]) -> str:
     return text
 
 
-def check(study: Study, protocols: set[str], estimators: set[str]) -> None:
+def check(study: Study, protocols: set[str], estimators: set[str], steps: int = 97) -> None:
     """Every cell has a result, every curve a summary."""
     assert study.run(workers=1).failed == []
     results = study.results
@@ -47,7 +47,7 @@ def check(study: Study, protocols: set[str], estimators: set[str]) -> None:
         assert record.status == "done" and record.accuracy is not None and 0 <= record.accuracy <= 1
     for curve in results.curves:
         if curve.protocol == "soundness":
-            assert len(curve.rates) == 97 and (curve.score is None or curve.score <= 1)
+            assert len(curve.rates) == steps and (curve.score is None or curve.score <= 1)
         else:
             assert curve.score is not None and np.isfinite(curve.score)
         if curve.protocol == "completeness":
@@ -83,6 +83,35 @@ def test_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert study.results.meta["stage_seconds"]["training"] == 0
     assert {path.parent.name for path in (tmp_path / "run" / "maps").glob("*/*/*")} == {"test"}
+
+
+def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset on small photos with a small net: every protocol, null and captum's DeepLift."""
+    pytest.importorskip("captum")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "small_net.py").write_text(
+        "from roarfast.train import build_model\n"
+        "def make(num_classes):\n    return build_model('convnet', num_classes, 3, widths=[4, 4, 4, 4])\n"
+    )
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "imagenet1k_224_jpeg.npz",
+        images=rng.integers(0, 256, (12, 16, 16, 3), np.uint8),
+        labels=np.arange(12) // 4,
+    )
+    text = changed(
+        "imagenet-photos", ("roarfast.train.lite:efficientnet_lite", "small_net:make"), ("test_size = 100", "test_size = 5"),
+        ("ig_steps = 8", "ig_steps = 2"), ("noise_samples = 4", "noise_samples = 2"), ('device = "auto"', 'device = "cpu"'),
+    )  # fmt: skip
+    (tmp_path / "study.toml").write_text(text)
+    study = Study.from_toml(tmp_path / "study.toml", tmp_path / "run", data_root=tmp_path)
+    check(
+        study,
+        {"soundness", "completeness", "deletion", "insertion", "flip", "road"},
+        {"ig", "sg(ig)", "sg-sq(ig)", "vg(ig)", "gc", "grad", "deeplift", "rand"},
+        steps=8,
+    )
+    assert {r.null for r in study.results} == {"own", "swap"}
 
 
 @pytest.mark.slow

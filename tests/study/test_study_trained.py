@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.study_helpers import TINY, write_tiny
 
@@ -18,7 +19,7 @@ from roarfast.study import Study, load
 from roarfast.study.config import ConfigError, parse_config
 from roarfast.study.errors import StudyError
 from roarfast.study.identity import identify
-from roarfast.study.images import load_data
+from roarfast.study.images import data_warnings, load_data
 from roarfast.train import build_model
 
 ROAD = TINY.replace('["roar", "road"]', '["road", "no-retrain"]').replace(
@@ -117,6 +118,26 @@ def test_the_normalisation_of_the_model_can_be_given(finished: Path, tmp_path: P
     assert train.mean == test.mean == (0.4, 0.5, 0.6) and train.std == (0.2, 0.2, 0.2)
     with pytest.raises(StudyError, match=r"data\.mean has 2 values, but the images have 3 channels"):
         load_data(study.config.data.model_copy(update={"mean": (0.1, 0.2), "std": (1.0,)}))
+
+
+def test_a_trained_model_needs_test_images_only(tmp_path: Path) -> None:
+    labels = np.arange(40) // 10  # sorted by class
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "photos.npz", images=images, labels=labels)
+    text = ROAD.replace(
+        'name = "shapes"\ntrain_size = 60\ntest_size = 40', 'name = "photos"\ntest = "photos.npz"\ntest_size = 9'
+    )
+    with pytest.raises(ConfigError, match=r"data\.train is missing: .* unless model\.trained = true"):
+        parse_config(text)
+    config = parse_config(text.replace(NET, f"{NET}\ntrained = true")).data.model_copy(update={"root": str(tmp_path)})
+    train, test = load_data(config)
+    assert train.split == "train" and train.images is test.images and set(test.labels) == {0}
+    assert data_warnings(config) == ()
+    dealt = [load_data(config.model_copy(update={"shuffle": True, "seed": seed}))[1] for seed in (0, 0, 1)]
+    assert len(dealt[0]) == 9 and len(set(dealt[0].labels)) > 1
+    assert (dealt[0].labels == dealt[1].labels).all() and (dealt[0].images != dealt[2].images).any()
+    some = load_data(config.model_copy(update={"shuffle": True, "classes": ("3", "1")}))[1]
+    assert len(some) == 9 and set(some.labels) == {0, 1}
 
 
 def test_keys_of_studies_that_train_are_those_of_before() -> None:
