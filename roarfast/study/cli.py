@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from roarfast.study.errors import StudyError
+from roarfast.study.presets import PRESETS
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/<name of the study>.")]
 
@@ -39,10 +40,7 @@ def init_command(
     file: Annotated[Path, typer.Argument(help="The config file to write.")] = Path("study.toml"),
     preset: Annotated[
         str,
-        typer.Option(
-            help="own (with --data: your images), demo, paper-cifar10, paper-svhn, paper-cub200, roar-imagenet, svhn-subset, "
-            "soco-cifar10, soco-imagenet or imagenet-photos."
-        ),
+        typer.Option(help=f"own (with --data: your images), {', '.join(PRESETS)}."),
     ] = "demo",
     data: Annotated[Path | None, typer.Option(help="With --preset own: your images, a folder, pack or .npz.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
