@@ -1,7 +1,11 @@
-"""Ghost batch normalisation (Hoffer et al., 2017): a large batch is normalised in groups of fixed size.
+"""Batch normalisation of large batches, and of fine-tuning.
+
+Ghost batch normalisation (Hoffer et al., 2017): a large batch is normalised in groups of fixed size.
 
 The original ROAR trains ImageNet with batches of 4096 and statistics over 128. It also makes data-parallel training
 equal to one process: when the groups are what each process sees anyway, the statistics are the same.
+
+Fixed batch normalisation: statistics of a trained network stay as they are, where the images are too few to tell them anew.
 """
 
 from __future__ import annotations
@@ -62,4 +66,31 @@ def use_ghost_batch_norm(model: nn.Module, ghost_batch: int) -> nn.Module:
                 ghost = GhostBatchNorm2d(child.num_features, ghost_batch, child.eps, child.momentum)
                 ghost.load_state_dict(child.state_dict())
                 setattr(parent, name, ghost)
+    return model
+
+
+class FixedBatchNorm2d(nn.BatchNorm2d):
+    """`nn.BatchNorm2d` that normalises by its running statistics and keeps them, also in training mode."""
+
+    def train(self, mode: bool = True) -> FixedBatchNorm2d:
+        """Stays in evaluation mode, whatever `mode` is."""
+        super().train(False)
+        return self
+
+
+def fix_batch_norm(model: nn.Module) -> nn.Module:
+    """Replace every `nn.BatchNorm2d` of a model, in place, by one that keeps its statistics; weights stay.
+
+    Args:
+        model: any model.
+
+    Returns:
+        The same model; if it is an `nn.BatchNorm2d` itself, its replacement.
+    """
+    if type(model) is nn.BatchNorm2d:
+        fixed = FixedBatchNorm2d(model.num_features, eps=model.eps, momentum=model.momentum)
+        fixed.load_state_dict(model.state_dict())
+        return fixed.train()
+    for name, child in list(model.named_children()):
+        setattr(model, name, fix_batch_norm(child))
     return model
