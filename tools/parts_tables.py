@@ -33,9 +33,9 @@ from roarfast.metrics import Responses, bootstrap, common_low, equal_damage_draw
 from roarfast.metrics.damage_parts import PARTS, Split, split
 from roarfast.metrics.resampling import Estimate, Resampled, trial_interval, weighted_mean
 from roarfast.study import load
+from roarfast.study.null_names import is_model_null
 from roarfast.study.records import StudyResults
 from roarfast.study.runfolder import RunFolder
-from roarfast.study.schema import is_model_null
 
 GRADIENTS = ("grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg")
 ASK_THE_MODEL = (*GRADIENTS, "gc^2")

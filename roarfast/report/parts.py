@@ -20,9 +20,9 @@ from roarfast.report.answers import Answers
 from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
 from roarfast.report.table import Table, Td, table
 from roarfast.report.text import bounds, p_text, percent
+from roarfast.study.null_names import is_model_null
 from roarfast.study.protocols import describe
 from roarfast.study.records import Record, StudyResults
-from roarfast.study.schema import is_model_null
 
 _ARMS = ("own", "swap", "model")
 

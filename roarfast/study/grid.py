@@ -8,9 +8,10 @@ from typing import Any
 
 from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
+from roarfast.study.null_names import ALL_MODELS, is_model_null, model_null, model_number
 from roarfast.study.protocols import find
 from roarfast.study.records import NO_ESTIMATOR, Cell
-from roarfast.study.schema import ALL_MODELS, GridConfig, StudyConfig, is_model_null, model_null, model_number
+from roarfast.study.schema import GridConfig, StudyConfig
 
 
 def explained_trial(trial: int, null: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -25,28 +24,12 @@ from roarfast.explain.record import Estimator as EstimatorRecord
 from roarfast.metrics.nulls import NULLS
 from roarfast.study import fills, names
 from roarfast.study.errors import nearest
+from roarfast.study.null_names import ALL_MODELS, is_model_null, model_number
 from roarfast.study.outside import OutsideConfig, Section, code_of, importable, name_references, record_of
 from roarfast.study.protocols import find
 from roarfast.train.recipe import Recipe, get_recipe
 
 Order = Literal["morf", "lerf"]
-ALL_MODELS = "models"
-"""In a config: the nulls of all other trials."""
-
-
-def model_null(number: int) -> str:
-    """The name of the null with the masks of the `number`-th other trial's base model: `model`, `model-2`, …."""
-    return "model" if number == 1 else f"model-{number}"
-
-
-def is_model_null(null: str) -> bool:
-    """Whether a null takes the masks of another trial's base model."""
-    return re.fullmatch(r"model(-([2-9]|[1-9][0-9]+))?", null) is not None
-
-
-def model_number(null: str) -> int:
-    """1 for `model`, 2 for `model-2`."""
-    return int(null.partition("-")[2] or 1)
 
 
 def _null(name: str) -> str:
