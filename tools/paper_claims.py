@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paper_results import FAILS, HOLDS, OPEN, PARTLY, Claim, Here, Results, Row, Work, judge, not_run, percent
+from paper_results import FAILS, HOLDS, OPEN, PARTLY, Claim, Here, Missing, Results, Row, Work, judge, not_run, percent
 
 
 def study(name: str, config: str, minutes: float | None, *more: str) -> Work:
@@ -102,8 +102,10 @@ def gates(dataset: str, text: str, protocol: str = "road") -> Here:
     """Checks of docs/results/parts whose words begin so."""
 
     def here(results: Results) -> tuple[str, str]:
-        rows = results.rows("parts/gates.csv", dataset=dataset, protocol=protocol)
-        found = [row for row in rows if text in row["gate"]]
+        rows = results.table("parts/gates.csv")
+        found = [r for r in rows if (r["dataset"], r["protocol"]) == (dataset, protocol) and text in r["gate"]]
+        if not found:
+            raise Missing(dataset)
         held = sum(row["holds"] == "yes" for row in found)
         shown = "; ".join(f"{row['gate']}: {row['value']}" for row in found)
         return shown, HOLDS if held == len(found) else PARTLY if held else FAILS
