@@ -59,12 +59,14 @@ class Run:
         self.work = Work(study.config, self.files, "cpu", 1)
         self.trials = sorted({c.trial for c in self.results.curves})
 
-    def answers(self, protocol: str, estimator: str, k: str, order: str = "morf", suffix: str = "") -> list[Responses]:
+    def answers(
+        self, protocol: str, estimator: str, k: str, order: str = "morf", suffix: str = "", null: str = "own"
+    ) -> list[Responses]:
         """By trial."""
         curves = [
             c
             for c in self.results.curves
-            if (c.protocol, c.estimator, c.postprocess, c.order) == (protocol, estimator, k, order)
+            if (c.protocol, c.estimator, c.postprocess, c.order, c.null) == (protocol, estimator, k, order, null)
         ]
         return [Responses.load(self.files.responses(c.key + suffix)) for c in sorted(curves, key=lambda c: c.trial)]
 
