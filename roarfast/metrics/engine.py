@@ -13,12 +13,13 @@ from torch import Tensor
 
 import roarfast as rf
 from roarfast._progress import progress as show_progress
+from roarfast._temperature import losses_at
 from roarfast.metrics.batches import EMPTY, WHOLE, Perturber
 from roarfast.metrics.inputs import Inputs, PerChannel, integers, read_inputs
 from roarfast.metrics.model import Logits, Model, choose_device, evaluating, home
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
-from roarfast.metrics.response_file import ANSWER, AnswerFile, identify
+from roarfast.metrics.response_file import ANSWER, LOSSES, AnswerFile, identify
 from roarfast.metrics.responses import Responses, Row
 
 # Numbers in a batch: 4 MB. Activations of twice as many leave the caches, which costs a convnet a fifth.
@@ -48,6 +49,7 @@ def respond(
     progress: bool | None = None,
     file: str | Path | None = None,
     ends: tuple[Row, Row] | None = None,
+    halves: Any = None,
 ) -> Responses:
     """What a model answers when pixels are removed, at every rate, for every sample.
 
@@ -80,6 +82,8 @@ def respond(
         file: Keeps the answers in this file, from which a killed run goes on; a finished one is read.
         ends: The answers to whole and to empty samples, if they are known: those of other responses of this model to these
             samples, with the same fill and the same `scored`.
+        halves: bool `[N]`: also keeps what `Responses.scaled` needs to fit a temperature on the samples that are True and try
+            it on the others.
 
     Returns:
         The responses `[rates, samples]`.
@@ -111,7 +115,9 @@ def respond(
     other = None if filled is None else torch.as_tensor(filled)
     if ends is not None and any(len(row.correct) != n for row in ends):
         raise ValueError(f"ends must be of {n} samples, got {[len(row.correct) for row in ends]}")
-    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other, ends)
+    fitted = _check_halves(halves, n)
+    kind = ANSWER if fitted is None else LOSSES
+    engine = _Engine(model, inputs, table, how, seed, ids, truth, place, size, other, ends, kind)
     with evaluating(model):
         attack = how.fill == "adversarial" and other is None
         if attack:
@@ -121,18 +127,18 @@ def respond(
             engine.perturber.filled = adversarial_pixels(model, inputs, target, place)
         rows = engine.pairs(len(rates))
         if file is None:
-            answers = np.empty(rows, ANSWER)
+            answers = np.empty(rows, kind)
             todo = engine.batches(rows)
             with show_progress("responding", rows, show=progress) as job:
                 for start, stop in todo:
                     answers[start:stop] = engine.answer(start, stop, target, rates)
                     job.advance(stop - start)
         else:
-            identity = identify(model, inputs, table, truth, target, rates, how, seed, ids, size, other)
+            identity = identify(model, inputs, table, truth, target, rates, how, seed, ids, size, other, fitted)
             finished = AnswerFile.finished(Path(file), identity)
             if finished is not None:
                 return finished
-            with AnswerFile(Path(file), identity, rows, size) as store:
+            with AnswerFile(Path(file), identity, rows, size, kind) as store:
                 done = rows - sum(stop - start for start, stop in store.missing)
                 with show_progress("responding", rows, show=progress, done=done) as job:
                     for start, stop in list(store.missing):
@@ -140,10 +146,10 @@ def respond(
                         store.write(start, np.concatenate(part))
                         job.advance(stop - start)
                 answers = store.read()
-                result = _assemble(answers, rates, table, how, truth, target, identity, ends)
+                result = _assemble(answers, rates, table, how, truth, target, identity, ends, fitted)
                 store.finish(result)
                 return result
-    return _assemble(answers, rates, table, how, truth, target, {}, ends)
+    return _assemble(answers, rates, table, how, truth, target, {}, ends, fitted)
 
 
 def make_codes(
@@ -179,6 +185,15 @@ def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:
     return table
 
 
+def _check_halves(halves: Any, n: int) -> Tensor | None:
+    found = None if halves is None else torch.as_tensor(halves)
+    if found is not None and (found.dtype != torch.bool or tuple(found.shape) != (n,)):
+        raise ValueError(
+            f"halves must be bool {(n,)}, True for the samples to fit on, got {found.dtype} {tuple(found.shape)}"
+        )
+    return None if found is None else found.cpu()
+
+
 def batch_size_for(inputs: Inputs, batch_size: int | None) -> int:
     """How many samples go through a model together: as asked, or as caches hold."""
     if batch_size is None:
@@ -198,9 +213,10 @@ class _Engine:
     def __init__(
         self, model: Model, inputs: Inputs, codes: Tensor, how: Perturbation, seed: int, ids: Tensor, labels: Tensor,
         device: torch.device, size: int, filled: Tensor | None = None,
-        ends: tuple[Row, Row] | None = None,
+        ends: tuple[Row, Row] | None = None, kind: np.dtype[Any] = ANSWER,
     ) -> None:  # fmt: skip
         self.inputs, self.labels, self.device, self.size, self.ends = inputs, labels, device, size, ends
+        self.kind = kind
         self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1], filled)
         self.logits = Logits(model, labels)
         self.rows_at_once = size
@@ -253,7 +269,9 @@ class _Engine:
         chosen = target[sample].to(logits.device)[:, None]
         score = logits.gather(1, chosen)[:, 0]
         others = logits.scatter(1, chosen, float("-inf")).amax(1)
-        out = np.empty(stop - start, ANSWER)
+        out = np.empty(stop - start, self.kind)
+        if self.kind == LOSSES:
+            out["losses"] = losses_at(logits, self.labels[sample]).cpu().numpy()
         out["logit"] = score.cpu().numpy()
         out["probability"] = (logits.softmax(1).gather(1, chosen)[:, 0]).cpu().numpy()
         out["margin"] = (score - others).cpu().numpy()
@@ -283,7 +301,7 @@ class _Engine:
 
 def _assemble(
     answers: np.ndarray[Any, Any], rates: Sequence[float], codes: Tensor, how: Perturbation, labels: Tensor,
-    target: Tensor, identity: dict[str, Any], ends: tuple[Row, Row] | None = None,
+    target: Tensor, identity: dict[str, Any], ends: tuple[Row, Row] | None = None, halves: Tensor | None = None,
 ) -> Responses:  # fmt: skip
     n, count = len(labels), len(rates)
     table = answers.reshape(n, count if ends is not None else count + 2).T
@@ -307,8 +325,17 @@ def _assemble(
         scored=target.numpy(),
         perturbation=how,
         identity=identity,
+        halves=None if halves is None else halves.numpy(),
+        losses=None if halves is None else _mean_losses(inner["losses"], halves.numpy()),
         **middle,
     )
+
+
+def _mean_losses(losses: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """float64 `[R, 2, T]` of losses `[R, N, T]`: the mean over each half; NaN for one without samples."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.einsum("rnt,n->rt", losses, part, dtype=np.float64) / part.sum() for part in (first, ~first)]
+    return np.stack(means, 1)
 
 
 def removed_fractions(codes: Tensor, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:

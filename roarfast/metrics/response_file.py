@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from roarfast._files import create_memmap, read_json, write_json
+from roarfast._temperature import TEMPERATURES
 from roarfast._version import RESULT_VERSION
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, data_hash, model_hash
@@ -24,6 +25,8 @@ from roarfast.metrics.responses import FORMAT, Responses, ResponsesCorrupt
 
 # What is kept of one pair (sample, rate).
 ANSWER = np.dtype([("probability", "<f4"), ("logit", "<f4"), ("margin", "<f4"), ("prediction", "<i4")])
+LOSSES = np.dtype([*ANSWER.descr, ("losses", "<f4", (len(TEMPERATURES),))])
+"""The same with the loss at every temperature, from which only means go into the finished file."""
 _CHUNKS = 256  # pieces of a run that a kill can cost, at most
 
 
@@ -34,10 +37,11 @@ class ResponsesMismatch(ValueError):
 def identify(
     model: Any, inputs: Inputs, codes: Tensor, labels: Tensor, target: Tensor, rates: Sequence[float],
     how: Perturbation, seed: int, ids: Tensor, batch_size: int, filled: Tensor | None = None,
+    halves: Tensor | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
     named = getattr(model, "__qualname__", type(model).__qualname__)
-    return {
+    found = {
         "format": FORMAT,
         "version": RESULT_VERSION,
         "model": model_hash(model) if isinstance(model, nn.Module) else f"function {named}",
@@ -51,7 +55,9 @@ def identify(
         "seed": seed,
         "index": data_hash(ids),
         "batch_size": batch_size,
-    } | ({"filled": data_hash(filled)} if filled is not None else {})
+    }
+    given = {"filled": filled, "halves": halves}
+    return found | {name: data_hash(value) for name, value in given.items() if value is not None}
 
 
 def _differences(stored: Any, wanted: dict[str, Any]) -> str:
@@ -69,10 +75,13 @@ class AnswerFile:
         identity: What the answers are made from.
         rows: How many there are.
         batch: Rows of a batch; chunks are whole batches, so that a resumed run sees the same ones.
+        dtype: `ANSWER` or `LOSSES`.
     """
 
-    def __init__(self, path: Path, identity: dict[str, Any], rows: int, batch: int) -> None:
-        self.path, self.identity, self.rows = path, identity, rows
+    def __init__(
+        self, path: Path, identity: dict[str, Any], rows: int, batch: int, dtype: np.dtype[Any] = ANSWER
+    ) -> None:
+        self.path, self.identity, self.rows, self.dtype = path, identity, rows, dtype
         self.folder = path.with_name(path.name + ".partial")
         chunk = batch * max(1, -(-rows // (batch * _CHUNKS)))
         self.chunks = [(start, min(start + chunk, rows)) for start in range(0, rows, chunk)]
@@ -110,7 +119,7 @@ class AnswerFile:
                 shutil.rmtree(self.folder)
         if not self.folder.exists():
             self.folder.mkdir()
-            create_memmap(self._data, ANSWER, (max(self.rows, 1),)).flush()
+            create_memmap(self._data, self.dtype, (max(self.rows, 1),)).flush()
             write_json(self.folder / "identity.json", self.identity)  # last: now it can be resumed
         self._answers = np.lib.format.open_memmap(self._data, mode="r+")
         self._journal = Journal(self.folder / "journal.jsonl")

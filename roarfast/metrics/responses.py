@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast._files import write_atomic
+from roarfast._temperature import UNSCALED, Scaled, fit
 from roarfast.explain.hashing import checksum
 from roarfast.metrics.perturbation import Perturbation
 
@@ -60,6 +61,8 @@ class Responses:
         scored: int64 `[N]`, the class that probability, logit and margin are of.
         perturbation: Which pixels went, and what took their place.
         identity: What the answers were made from, as in files.
+        halves: bool `[N]`, the samples on which temperatures are fitted; None if `respond` was given none.
+        losses: float64 `[R, 2, T]`, mean cross entropy of the labels over each half at T temperatures; None likewise.
     """
 
     rates: Floats
@@ -75,6 +78,8 @@ class Responses:
     scored: npt.NDArray[np.int64]
     perturbation: Perturbation
     identity: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    halves: npt.NDArray[np.bool_] | None = None
+    losses: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -136,6 +141,17 @@ class Responses:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.values(of) @ member / size)
 
+    def cross_entropy(self) -> Floats | None:
+        """Mean cross entropy of the labels at each rate in nats, `[R]`, whatever class was scored; None without `halves`."""
+        if self.losses is None or self.halves is None:
+            return None
+        shares = np.array([self.halves.sum(), (~self.halves).sum()]) / max(len(self), 1)
+        return np.asarray((np.nan_to_num(self.losses[:, :, UNSCALED]) * shares).sum(1))
+
+    def scaled(self) -> list[Scaled | None]:
+        """At each rate, the cross entropy of one half of the samples at the temperature that fits the other; None without."""
+        return [None] * len(self.rates) if self.losses is None else [fit(losses) for losses in self.losses]
+
     def save(self, path: str | Path) -> None:
         """Writes an `.npz` file with a checksum, atomically; the same responses are the same bytes."""
         arrays = self._arrays()
@@ -147,7 +163,8 @@ class Responses:
         write_atomic(path, buffer.getvalue())
 
     def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        names = ("rates", "removed", "correct", *_ROW_FIELDS, "labels", "scored")
+        names = ["rates", "removed", "correct", *_ROW_FIELDS, "labels", "scored"]
+        names += ["halves", "losses"] if self.losses is not None else []
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
         for end in ("whole", "empty"):
             for name in ("correct", *_ROW_FIELDS):

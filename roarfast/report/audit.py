@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from roarfast.report.grid import BASELINES, PLAIN, Cell, CellKey, Panel
+from roarfast.report.grid import BASELINES, BITS, PLAIN, Cell, CellKey, Panel
 from roarfast.report.stats import Interval, PairedTest, holm, kendall_tau, mean_interval, paired_test, ranks
 
 ALPHA = 0.05
@@ -21,7 +21,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """What k did to one (estimator, t): the paired difference in accuracy, and p corrected over the panel."""
+    """What k did to one (estimator, t): the paired difference in accuracy (or bits), and p corrected over the panel."""
 
     estimator: str
     postprocess: str
@@ -31,7 +31,7 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """Mean accuracy with k minus plain, over the trials that have both."""
+        """Mean with k minus plain, over the trials that have both."""
         return self.test.difference.mean
 
     @property
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Count:
-    """Over (estimator, t): how often k moved the accuracy, and how often significantly. Baselines apart."""
+    """Over (estimator, t): how often k moved the accuracy (or the bits), and how often significantly. Baselines apart."""
 
     postprocess: str
     cells: int
@@ -88,7 +88,11 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything the audit section of one panel shows."""
+    """Everything the audit section of one panel shows.
+
+    `bits` are the counts in bits of class information that the tested models have left (Conjecture 3.3 of the seed paper
+    speaks of these), by name: `bits`, and `scaled_bits` after temperature scaling; only what the records have.
+    """
 
     panel: Panel
     changes: list[Change]
@@ -96,6 +100,7 @@ class Audit:
     baseline_counts: list[Count]
     rank_rows: list[RankRow]
     agreements: list[Agreement]
+    bits: dict[str, list[Count]] = field(default_factory=dict)
 
     def change(self, estimator: str, postprocess: str, drop: float) -> Change | None:
         """The change of one cell, or None if plain or k is missing there."""
@@ -115,25 +120,30 @@ def audit(panel: Panel) -> Audit:
         [_count(panel, k, random) for k in panel.agnostic if any(c.postprocess == k for c in random)],
         list(_rank_rows(panel)),
         list(_agreements(panel)),
+        {name: counts for name in BITS if (counts := _bits_counts(panel, name))},
     )
 
 
-def _paired(plain: Cell, processed: Cell) -> tuple[list[float], list[float]]:
-    """Accuracies of the trials that both cells have."""
-    common = sorted(plain.trials.keys() & processed.trials.keys())
-    return (
-        [float(plain.trials[t].accuracy or 0) for t in common],
-        [float(processed.trials[t].accuracy or 0) for t in common],
-    )
+def _bits_counts(panel: Panel, name: str) -> list[Count]:
+    """One count per k; its tests are a family of their own."""
+    changes = [c for c in _changes(panel, name) if c.estimator not in BASELINES]
+    return [_count(panel, k, changes, name) for k in panel.agnostic if any(c.postprocess == k for c in changes)]
 
 
-def _changes(panel: Panel) -> list[Change]:
+def _paired(plain: Cell, processed: Cell, name: str = "accuracy") -> tuple[list[float], list[float]]:
+    """A field of the trials that both cells have."""
+    before, after = plain.by_trial(name), processed.by_trial(name)
+    common = sorted(before.keys() & after.keys())
+    return [before[t] for t in common], [after[t] for t in common]
+
+
+def _changes(panel: Panel, name: str = "accuracy") -> list[Change]:
     found = []
     for key, cell in panel.cells.items():
         plain = panel.get(key.estimator, PLAIN, key.drop)
         if key.postprocess == PLAIN or plain is None:
             continue
-        test = paired_test(*_paired(plain, cell))
+        test = paired_test(*_paired(plain, cell, name))
         if test.n:
             found.append((key, test))
     changes = []
@@ -144,11 +154,11 @@ def _changes(panel: Panel) -> list[Change]:
     return changes
 
 
-def _count(panel: Panel, postprocess: str, changes: list[Change]) -> Count:
+def _count(panel: Panel, postprocess: str, changes: list[Change], name: str = "accuracy") -> Count:
     mine = [c for c in changes if c.postprocess == postprocess]
     lower = [c for c in mine if c.difference < 0]
     higher = [c for c in mine if c.difference > 0]
-    overall, cells = _overall(panel, mine)
+    overall, cells = _overall(panel, mine, name)
     return Count(
         postprocess,
         len(mine),
@@ -163,7 +173,7 @@ def _count(panel: Panel, postprocess: str, changes: list[Change]) -> Count:
     )
 
 
-def _overall(panel: Panel, changes: list[Change]) -> tuple[PairedTest, int]:
+def _overall(panel: Panel, changes: list[Change], name: str) -> tuple[PairedTest, int]:
     """One test per k: within each trial average over the (estimator, t) that all trials have, then pair over trials.
 
     Cells of a trial share the base model, so they are not independent; their averages over different trials are.
@@ -174,7 +184,7 @@ def _overall(panel: Panel, changes: list[Change]) -> tuple[PairedTest, int]:
         plain = panel.cells[CellKey(c.estimator, PLAIN, c.drop)]
         processed = panel.cells[CellKey(c.estimator, c.postprocess, c.drop)]
         if c.test.n == len(trials):
-            pairs.append(_paired(plain, processed))
+            pairs.append(_paired(plain, processed, name))
     if not pairs:
         return paired_test([], []), 0
     before, after = np.mean([p[0] for p in pairs], axis=0), np.mean([p[1] for p in pairs], axis=0)

@@ -18,6 +18,9 @@ PLAIN = "plain"
 BASELINES = {"rand": "random pixels", "block": "random block"}
 """Estimators that know nothing of the model: what any other must be compared with."""
 
+BITS = {"bits": "cross_entropy", "scaled_bits": "scaled_cross_entropy"}
+"""Bits of a record, up to the entropy of the classes: the cross entropy of which they are made."""
+
 _POSTPROCESS_ORDER = (PLAIN, "max", "gaussian")
 
 
@@ -37,11 +40,13 @@ class Cell:
     trials: dict[int, Record] = field(default_factory=dict)
 
     def values(self, name: str) -> list[float]:
-        """A field of every trial that has it, in the order of trials; `bits` are those of the cross entropy, in negative."""
-        if name == "bits":
-            return [-value / math.log(2) for value in self.values("cross_entropy")]
-        found = (getattr(self.trials[t], name) for t in sorted(self.trials))
-        return [float(v) for v in found if v is not None]
+        """A field of every trial that has it, in the order of trials; see `field_of`."""
+        return list(self.by_trial(name).values())
+
+    def by_trial(self, name: str) -> dict[int, float]:
+        """Trial → a field, for those that have it."""
+        found = ((t, field_of(self.trials[t], name)) for t in sorted(self.trials))
+        return {t: value for t, value in found if value is not None}
 
     def mean(self, name: str) -> float:
         """Mean of a field over trials; NaN if no trial has it."""
@@ -175,6 +180,15 @@ class Panel:
         wanted = list(postprocesses)
         real = (e for e in self.estimators if e not in BASELINES)
         return [e for e in real if all(self.get(e, k, drop) for k in wanted)]
+
+
+def field_of(record: Record, name: str) -> float | None:
+    """A field or an extra score of a record; of `bits` and `scaled_bits`, the cross entropy in bits, in negative."""
+    if name in BITS:
+        nats = field_of(record, BITS[name])
+        return None if nats is None else -nats / math.log(2)
+    value = getattr(record, name) if hasattr(record, name) else record.extra.get(name)
+    return None if value is None else float(value)
 
 
 def panels(results: StudyResults) -> list[Panel]:

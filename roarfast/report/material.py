@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from roarfast.report import panel_tables, run_tables
 from roarfast.report.answers import class_table, random_over_images, stored_answers
 from roarfast.report.audit import Audit, audit
+from roarfast.report.bits import bits, bits_counts_table
 from roarfast.report.examples import stored_examples
 from roarfast.report.explorer import explorer
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
@@ -67,6 +67,7 @@ class PanelView:
     differences: list[Table]
     fits: Table
     counts: Table
+    bits: Table | None
     agreement: Table
     ranks: list[Table]
     tests: Table
@@ -153,8 +154,6 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     plain = audits[0].panel.postprocesses[0] if audits else None
     several = any(len(a.panel.postprocesses) > 1 for a in audits)
     with_probability = [a.panel for a in audits if any(c.values(PROBABILITY) for c in a.panel.cells.values())]
-    with_bits = [a.panel for a in audits if any(c.values("cross_entropy") for c in a.panel.cells.values())]
-    classes = results.meta.get("classes")
     return {
         "run": run_view(results, audits, files.config.read_text(encoding="utf-8") if files.config.exists() else ""),
         "audits": audits,
@@ -178,7 +177,7 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         "curve_scores": curve_score_table(curves) if curves else None,
         "agreement": agreement_matrix(curves, scored),
         "bands": bands_figure([c for c in curves if c.protocol.shown == "scores"], answers, pictures),
-        "bits": overview(with_bits, pictures, "bits", math.log2(classes)) if with_bits and classes else None,
+        "bits": bits(results, [a.panel for a in audits], pictures),
         "panels": [
             _panel_view(results, audits, i, pictures, class_table(answers, audits[i].panel, names))
             for i in range(len(audits))
@@ -223,6 +222,7 @@ def _panel_view(
         differences=panel_tables.difference_tables(one),
         fits=panel_tables.fits_table(panel),
         counts=panel_tables.counts_table(one),
+        bits=bits_counts_table(one),
         agreement=panel_tables.agreement_table(one),
         ranks=panel_tables.rank_tables(one),
         tests=panel_tables.tests_table(one, mask_only(results, panel.dataset, panel.order)),

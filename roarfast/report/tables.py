@@ -9,6 +9,7 @@ from typing import Any
 
 from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
+from roarfast.report.bits import bits_count_rows, bits_rows
 from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
 from roarfast.report.oracles import oracle_cells, oracle_rows
@@ -46,6 +47,10 @@ def write_tables(
         written.append(write_csv(folder / f"{name}.csv", rows))
     if masks := oracle_cells(everything):
         written.append(write_csv(folder / "oracles.csv", oracle_rows(masks)))
+    if any(a.bits for a in audits):
+        written.append(write_csv(folder / "bits_counts.csv", bits_count_rows(audits)))
+    if bits := list(bits_rows(audits, everything.meta)):
+        written.append(write_csv(folder / "bits.csv", bits))
     if parts:
         written.append(write_csv(folder / "parts.csv", parts_rows(parts)))
     return written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from roarfast.report.audit import ALPHA, Audit, Count
+from roarfast.report.bits import bits_sentence
 from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
 from roarfast.report.text import listed, number, p_text, percent, signed
 
@@ -63,6 +64,7 @@ def audit_sentences(audit: Audit) -> list[str]:
         return ["No estimator has both plain and post-processed results at the same rate: nothing can be compared."]
     sentences = [_count_sentence(panel, audit.counts)]
     sentences += [_overall_sentence(c) for c in audit.counts if c.overall_cells]
+    sentences += [words for words in [bits_sentence(audit)] if words]
     for name, words in BASELINES.items():
         changes = [c for c in audit.changes if c.estimator == name]
         if changes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._temperature import Scaled
 from roarfast.metrics.responses import Responses, Row
 from roarfast.study.protocol import Scores
 
@@ -26,13 +27,24 @@ def scores_of(answers: Responses, extra: dict[str, npt.NDArray[np.float64]] | No
     """Rate → accuracy, mean probability of the label and cross entropy; `extra` has more, `[R]` each."""
     known = answers.scored is answers.labels or bool((answers.scored == answers.labels).all())
     found: dict[float, Scores] = {}
+    entropies, scaled = answers.cross_entropy(), answers.scaled()
     for j, rate in enumerate(answers.rates.tolist()):
         scores: Scores = {"accuracy": float(answers.correct[j].mean())}
         if known:  # else the probability is that of another class than the label
             scores["true_class_probability"] = float(answers.probability[j].mean(dtype=np.float64))
             scores["cross_entropy"] = cross_entropy(answers.probability[j])
+        elif entropies is not None:
+            scores["cross_entropy"] = float(entropies[j])
+        scores |= scaled_scores(scaled[j])
         found[rate] = scores | {name: float(values[j]) for name, values in (extra or {}).items()}
     return found
+
+
+def scaled_scores(found: Scaled | None) -> dict[str, float]:
+    """Extra scores of a cell: the cross entropy after temperature scaling in nats, and the temperature."""
+    if found is None:
+        return {}
+    return {"scaled_cross_entropy": found.cross_entropy, "temperature": found.temperature}
 
 
 def cross_entropy(probability: npt.NDArray[np.float32]) -> float:

@@ -150,7 +150,7 @@ class CurveWork(CellWork):
         options: dict[str, Any] = {
             "labels": w.test.labels, "perturbation": how, "filled": filled, "scored": scored,
             "seed": w.seeds.noise(self.cell.trial, "test"), "device": w.device, "progress": False,
-            "ends": ends, "batch_size": max(16, min(_BATCH, _BATCH_VALUES // w.inputs.values)),
+            "ends": ends, "halves": w.trainer.halves, "batch_size": max(16, min(_BATCH, _BATCH_VALUES // w.inputs.values)),
         }  # fmt: skip
         self.on_update(f"{len(w.test)} images at {len(self.task.cells)} rates")
         begun, before = time.perf_counter(), model.seconds
@@ -201,6 +201,7 @@ class CurveWork(CellWork):
 
 def join(parts: list[Responses]) -> Responses:
     """Responses at one rate each as one at all of them."""
-    names = ("rates", "removed", "correct", "probability", "logit", "margin", "prediction")
+    names = ["rates", "removed", "correct", "probability", "logit", "margin", "prediction"]
+    names += ["losses"] if parts[0].losses is not None else []
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], **joined, identity={})

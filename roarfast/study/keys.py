@@ -65,6 +65,10 @@ class Seeds:
         """Noise as a fill."""
         return derive_seed(self.study, "fill", split)
 
+    def halves(self) -> int:
+        """Which test images a temperature is fitted on; the same for all cells, so that they can be compared."""
+        return derive_seed(self.study, "halves")
+
     def table(self, trials: int, baselines: tuple[str, ...], noise: tuple[str, ...]) -> dict[str, Any]:
         """All of them by trial and use, as the report shows them.
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from roarfast._objects import is_kept, make_importable
+from roarfast.metrics.information import entropy
 from roarfast.study.cluster.cluster import Cluster
 from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
@@ -220,6 +223,7 @@ class Study:
 
     def _record(self, setup: Setup, store: Store, cluster: Cluster | None) -> None:
         """Puts what the run is made of, and its cells, into the store."""
+        labels = load_data(self.config.data)[1].labels
         store.put(
             config=self.config.model_dump(mode="json"),
             numerics=setup.identity.numerics,
@@ -227,6 +231,7 @@ class Study:
             data_warnings=list(setup.notes),
             code=user_code(self.config),
             classes=load_data(self.config.data)[0].num_classes,
+            label_entropy=float(entropy(np.bincount(labels) / max(1, len(labels)))),
             versions=versions(),
             hardware=hardware(setup.devices, self.config.run.threads) if cluster is None else cluster.hardware(),
             seeds=self.seeds(),

@@ -17,9 +17,12 @@ from roarfast._files import write_atomic
 from roarfast._objects import load_object
 from roarfast._progress import Progress
 from roarfast._sealed import Damaged, read_sealed, seal
+from roarfast._temperature import split_halves
 from roarfast.data import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.study import own_training
+from roarfast.study.curve_scores import scaled_scores
+from roarfast.study.keys import Seeds
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
 from roarfast.train import (
@@ -62,6 +65,8 @@ class Trainer:
         self.recipe = config.resolved_recipe()
         self.classes, self.channels = train.num_classes, train.image_shape[2]
         self.whole = Modified(DeviceDataset(train, device), DeviceDataset(test, device))
+        self.halves = split_halves(len(test), Seeds(config.seed).halves())
+        """Of the test images: those on which temperatures are fitted."""
         self.leads = True
         """Whether it writes files; of the processes of one training, one does."""
         self.notes: list[str] = []
@@ -101,7 +106,7 @@ class Trainer:
             data: What to train and test on; default the whole images.
 
         Returns:
-            The model and its `accuracy`, `true_class_probability` and `cross_entropy`.
+            The model and its scores, as `scores_of` names them.
         """
         data = data or self.whole
         if (reference := self.config.train.function) is not None:
@@ -122,6 +127,7 @@ class Trainer:
             checkpoint_pause=_CHECKPOINT_PAUSE,
             tag=name,
             progress=_Told(on_update),
+            halves=self.halves,
         )
         add_seconds({_STAGES[stage]: value for stage, value in result.timing.items() if stage in _STAGES})
         scores = scores_of(result)
@@ -135,7 +141,9 @@ class Trainer:
         transform = Transform(
             mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, out_layout=self.recipe.layout, **removed
         )  # fmt: skip
-        result = evaluate(model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision)
+        result = evaluate(
+            model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision, halves=self.halves
+        )
         return scores_of(result)
 
     def save(self, model: nn.Module, path: Path) -> None:
@@ -180,7 +188,7 @@ def scores_of(found: TrainResult | Evaluation) -> dict[str, float]:
         "accuracy": found.accuracy,
         "true_class_probability": found.true_class_probability,
         "cross_entropy": found.loss,
-    }
+    } | scaled_scores(found.scaled)
 
 
 class _Told(Progress):

@@ -6,10 +6,12 @@ import contextlib
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from roarfast._temperature import TEMPERATURES, Scaled, fit, losses_at
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.train.distributed import World
 
@@ -22,6 +24,7 @@ class Evaluation:
     loss: float  # mean cross entropy, without label smoothing
     count: int
     true_class_probability: float = 0.0  # mean softmax probability of the label
+    scaled: Scaled | None = None  # the loss of one half of the images at the temperature that fits the other one
 
 
 @torch.no_grad()
@@ -33,6 +36,7 @@ def evaluate(
     batch_size: int = 500,
     autocast: str = "float32",
     world: World | None = None,
+    halves: npt.NDArray[np.bool_] | None = None,
 ) -> Evaluation:
     """Evaluate in eval mode, without augmentation unless the transform asks for it; the model's mode is restored.
 
@@ -43,6 +47,7 @@ def evaluate(
         batch_size: does not change the result beyond rounding.
         autocast: `"float32"`, or the dtype of CUDA autocast.
         world: several processes share the work.
+        halves: bool `[N]`: fits a temperature on the images that are True and tries it on the others (`scaled`).
 
     Returns:
         Accuracy, loss and the number of images.
@@ -53,18 +58,28 @@ def evaluate(
     was_training = model.training
     model.eval()
     totals = torch.zeros(3, dtype=torch.float64, device=data.device)
+    scaled = torch.zeros(2, len(TEMPERATURES), dtype=torch.float64, device=data.device)
     try:
-        for x, y in data.batches(rows, transform, reuse=data.device.type == "cpu"):
+        for some, (x, y) in zip(rows, data.batches(rows, transform, reuse=data.device.type == "cpu")):
             with autocast_to(autocast):
                 logits = model(x)
             totals[0] += (logits.argmax(1) == y).sum()
             log_probability = F.log_softmax(logits.float(), 1).gather(1, y[:, None])
             totals[1] -= log_probability.sum()
             totals[2] += log_probability.exp().sum()
+            if halves is not None:
+                first = torch.from_numpy(halves[some]).to(data.device)
+                losses = losses_at(logits, y).double()
+                scaled += torch.stack([losses[first].sum(0), losses[~first].sum(0)])
     finally:
         model.train(was_training)
     correct, loss, probability = (value / max(n, 1) for value in world.sum(totals).tolist())
-    return Evaluation(correct, loss, n, probability)
+    if halves is None:
+        return Evaluation(correct, loss, n, probability)
+    counts = np.array([[halves.sum()], [(~halves).sum()]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = world.sum(scaled).cpu().numpy() / counts
+    return Evaluation(correct, loss, n, probability, fit(means))
 
 
 def autocast_to(precision: str) -> contextlib.AbstractContextManager[None]:

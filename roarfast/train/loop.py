@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from roarfast._progress import Progress, progress_in_mode
 from roarfast._stopwatch import Stopwatch
+from roarfast._temperature import Scaled
 from roarfast.data.dataset import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.data.order import epoch_batches
@@ -81,6 +84,7 @@ class TrainResult:
         recipe: as plain values.
         seed: of weights, shuffling and augmentation.
         model: with its final weights, in evaluation mode.
+        scaled: test loss after temperature scaling, where `halves` were given.
     """
 
     accuracy: float
@@ -94,6 +98,7 @@ class TrainResult:
     recipe: dict[str, Any]
     seed: int
     model: nn.Module = field(repr=False)
+    scaled: Scaled | None = None
 
 
 def train(
@@ -113,6 +118,7 @@ def train(
     evaluate_every: int = 0,
     progress: str | Progress = "auto",
     label: str = "",
+    halves: npt.NDArray[np.bool_] | None = None,
 ) -> TrainResult:
     """Train a model and score it on the test set after the last epoch.
 
@@ -137,6 +143,7 @@ def train(
         evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
         progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or a `roarfast._progress.Progress` that is told.
         label: what the progress display calls this training.
+        halves: bool `[N]` of the test images: those on which a temperature is fitted, as in `evaluate`.
 
     Returns:
         A `TrainResult`.
@@ -166,6 +173,7 @@ def train(
         training = _Training(module, train_set, test_set, recipe, seed, removal, world, tag)
         with StopRequest() as stop:
             training.checkpoint_pause = checkpoint_pause if world.size == 1 else 0.0
+            training.halves = halves
             return training.run(checkpoint, checkpoint_seconds, evaluate_every, progress, label, stop)
 
 
@@ -224,6 +232,7 @@ class _Training:
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
         }  # fmt: skip
         self.checkpoint_pause = 0.0
+        self.halves: npt.NDArray[np.bool_] | None = None
         self.epoch, self.step_in_epoch = 0, 0
         self.history: list[dict[str, Any]] = []
         self.step_losses: list[float] = []
@@ -248,7 +257,7 @@ class _Training:
         self.watch.start()
         test = evaluate(
             self.model, self.test_set, self.eval_transform, batch_size=self.recipe.eval_batch_size,
-            autocast=self.precision, world=self.world,
+            autocast=self.precision, world=self.world, halves=self.halves,
         )  # fmt: skip
         self.watch.lap("evaluation")
         self.watch.collect()
@@ -256,7 +265,7 @@ class _Training:
         timing = {**self.watch.seconds, "total": time.perf_counter() - started}
         return TrainResult(
             test.accuracy, test.loss, test.true_class_probability, self.history, self.step_losses, timing, self._step(), resumed_at,
-            self.recipe.as_dict(), self.seed, self.model.eval(),
+            self.recipe.as_dict(), self.seed, self.model.eval(), test.scaled,
         )  # fmt: skip
 
     def _label(self) -> str:

@@ -16,6 +16,7 @@ from helpers.study_helpers import TINY, outcome, write_tiny
 torch = pytest.importorskip("torch")
 
 import roarfast as rf
+from roarfast._temperature import TEMPERATURES
 from roarfast.data.device import Transform
 from roarfast.metrics.engine import respond
 from roarfast.metrics.perturbation import Perturbation
@@ -164,10 +165,27 @@ def test_insertion_keeps_and_asks_for_the_predicted_class(tasks: dict[tuple[str,
 
 def test_every_record_has_its_cross_entropy(finished: Path) -> None:
     for record in load(finished / "run"):
-        if record.protocol == "insertion":
-            assert record.cross_entropy is None  # its probability is not that of the label
-        else:
-            assert record.cross_entropy is not None and record.cross_entropy > 0
+        assert record.cross_entropy is not None and record.cross_entropy > 0
+
+
+def test_every_record_has_its_cross_entropy_after_temperature_scaling(
+    finished: Path, tasks: dict[tuple[str, ...], CurveWork]
+) -> None:
+    for record in load(finished / "run"):
+        assert record.extra["temperature"] in TEMPERATURES and record.extra["scaled_cross_entropy"] > 0
+    cell = tasks["no-retrain", "grad^2", "morf", "own"]
+    w, answers = cell.work, stored(cell)
+    assert answers.halves is not None and answers.halves.sum() == len(w.test) // 2
+    for j, (key, one) in enumerate(cell.task.cells.items()):
+        codes, index = w.codes(cell.task, one, "test")
+        transform = Transform(
+            mean=w.train.mean, std=w.train.std, rate_index=index, fill=fill_value(w), out_layout="NHWC"
+        )
+        data = w.trainer.whole.test.with_codes(codes)
+        expected = evaluate(cell.base_model, data, transform, halves=answers.halves).scaled
+        (record,) = [r for r in load(finished / "run") if r.key == key]
+        assert expected is not None and record.extra["temperature"] == expected.temperature
+        assert record.extra["scaled_cross_entropy"] == pytest.approx(expected.cross_entropy, rel=1e-5), j
 
 
 def test_a_base_model_is_cropped_in_the_middle_as_in_training(tasks: dict[tuple[str, ...], CurveWork]) -> None:

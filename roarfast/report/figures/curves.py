@@ -10,7 +10,7 @@ from typing import Any
 
 from roarfast.report.figures import plotting
 from roarfast.report.figures.plotting import Figure
-from roarfast.report.grid import BASELINES, PLAIN, Panel, pretty
+from roarfast.report.grid import BASELINES, BITS, PLAIN, Panel, pretty
 
 
 def accuracy_curves(panel: Panel, folder: Path) -> Figure:
@@ -96,13 +96,14 @@ def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy", shif
     Args:
         panels: The protocols.
         folder: Where the files go.
-        name: The field of the records: `accuracy` or `true_class_probability`; or `bits`.
+        name: The field of the records: `accuracy` or `true_class_probability`; or one of `grid.BITS`.
         shift: Added to all values: the bits that there are to know.
     """
     words = {
         "accuracy": "accuracy (%)",
         "true_class_probability": "mean probability of the true class (%)",
         "bits": "bits left",
+        "scaled_bits": "bits left, temperature scaled",
     }[name]
     with plotting.style() as new_figure:
         figure, axes = plotting.two_columns(new_figure, len(panels), 3.3)
@@ -111,7 +112,7 @@ def overview(panels: Sequence[Panel], folder: Path, name: str = "accuracy", shif
             _overlay(axis, panel, name, shift, [*ranked, *(e for e in _best_first(panel, name) if e not in ranked)])
             axis.set_title("\n".join(wrap(f"{panel.title} ({panel.better} is better)", 46)), loc="left", fontsize=9)
             axis.set_xlabel(panel.rate_name)
-            if name != "bits":
+            if name not in BITS:
                 plotting.percent_axis(axis.yaxis)
             axis.legend(fontsize=7.5, handlelength=2.2, ncols=2 if len(axis.lines) > 6 else 1)
         for axis in axes[::2]:
@@ -158,5 +159,5 @@ def _overlay(axis: Any, panel: Panel, name: str, shift: float, order: list[str])
         if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
         for v in line.get_ydata()
     ]
-    if values and name != "bits":
+    if values and name not in BITS:
         axis.set_ylim(*plotting.y_limits(values))
