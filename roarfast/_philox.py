@@ -9,7 +9,7 @@ TIE_BREAK, PIXEL_RANDOM, BLOCK_RANDOM, NOISE_FILL, IMPUTE_NOISE, AUGMENT, SHUFFL
     1, 10
 )
 # From 256 on: domains that only Python draws from. Never reuse or renumber: stored results depend on them.
-NULL_MAPS, WATERMARK, HALVES = 256, 257, 258
+NULL_MAPS, WATERMARK, HALVES, FILL_SAMPLE = 256, 257, 258, 259
 
 _F = np.float32
 

@@ -214,7 +214,7 @@ MORE: dict[str, tuple[Make, str]] = {
     "test_size 0": (arrays("test_size = 0"), r"data\.test_size \(line 6\): must be at least 1, got 0"),
     "a class that is not there": (arrays('classes = ["0", "cat"]'), r"there is no class 'cat'; allowed: 0, 1, 2"),
     "a rate twice": (lambda f: run(f, grid=grid(rest="drops = [0.3, 0.30]")), r"0\.3 is there twice"),
-    "rate 0": (lambda f: run(f, grid=grid(rest="drops = [0.0]")), r"must be above 0 and at most 1, got 0"),
+    "rate below 0": (lambda f: run(f, grid=grid(rest="drops = [-0.1]")), r"must be in \[0, 1\], got -0\.1"),
     "no estimators": (lambda f: run(f, grid=grid("[]")), r"grid\.0\.estimators \(line 14\): must have at least 1 of them, got \[\]"),
     "no drops": (lambda f: run(f, grid=grid(rest="")), r"drops is missing: road has no rates of its own"),
     "unknown protocol": (lambda f: run(f, grid=grid(protocols='["raor"]')), r"there is no protocol 'raor'; did you mean 'roar'"),

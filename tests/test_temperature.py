@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from roarfast._temperature import TEMPERATURES, UNSCALED, fit, losses_at, split_halves
@@ -23,7 +23,7 @@ from roarfast.metrics.responses import Responses
 from roarfast.train import evaluate
 
 
-def draw(n: int = 400, classes: int = 5, sharpness: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+def draw(n: int = 400, classes: int = 5, sharpness: float = 1.0) -> tuple[Tensor, Tensor]:
     """Logits, and labels drawn from their softmax; logits are then made so many times too large."""
     logits = 2 * torch.randn(n, classes, generator=torch.Generator().manual_seed(1))
     labels = torch.multinomial(logits.softmax(1), 1, generator=torch.Generator().manual_seed(2))[:, 0]
@@ -70,7 +70,7 @@ class Flat(nn.Module):
         torch.manual_seed(0)
         self.head = nn.Linear(3 * 32 * 32, 10)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return 9 * self.head(x.flatten(1))
 
 
@@ -106,7 +106,7 @@ def test_responses_keep_the_losses_of_halves_also_over_a_kill(tmp_path: Path, ki
     if killed:
         seen = []
 
-        def dies(x: torch.Tensor) -> torch.Tensor:
+        def dies(x: Tensor) -> Tensor:
             seen.append(len(x))
             if len(seen) > 12:
                 raise KeyboardInterrupt
@@ -117,7 +117,7 @@ def test_responses_keep_the_losses_of_halves_also_over_a_kill(tmp_path: Path, ki
             respond(dies, data.images, maps, **options, halves=halves, file=tmp_path / "a.npz")
         resumed = []
 
-        def goes_on(x: torch.Tensor) -> torch.Tensor:
+        def goes_on(x: Tensor) -> Tensor:
             resumed.append(len(x))
             return model(x)
 

@@ -164,6 +164,12 @@ def _jitter(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
     return np.clip(a + (low + (high - low) * u), 0, 1).astype(a.dtype)
 
 
+def _inside(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
+    """Random numbers on the top pixels of each map, -1 on the others: reference pixel flipping of 004 as a k(A, U)."""
+    u = rf.pixel_random(a.shape, seed=(seed * 0x9E3779B97F4A7C15 + 0x696E736964) % 2**63, index=ids)
+    return np.where(rf.removal_mask(a, numbers[0], seed=seed, index=ids), u, -1).astype(a.dtype)
+
+
 def _outlier(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
     """One random pixel of each map becomes a multiple of its largest absolute value."""
     pixels = a.shape[-2] * a.shape[-1]
@@ -192,6 +198,7 @@ KINDS: dict[str, StepKind] = {
         StepKind("lower", '"lower(" from "," to ")"', "values at these ranks, ascending, become 0 (002, Partial)", _UNIT_PAIR, _lower),
         StepKind("raise", '"raise(" to "," q ")"', "values at the lowest ranks become the q-quantile (002, Partial)", _count(2, 2, lambda v: min(v) >= 0 and max(v) <= 1, "both are in [0, 1]"), _raise),
         StepKind("outlier", '"outlier(" factor ")"', "one random pixel becomes a multiple of the maximum; outlier is outlier(10)", _count(1, 1, lambda v: v[0] > 0, "the factor is > 0"), _outlier, (10.0,), random=True),
+        StepKind("inside", '"inside(" t ")"', "the top t in random order, the rest below (004, reference)", _count(1, 1, lambda v: 0 < v[0] <= 1, "t is above 0 and at most 1"), _inside, random=True),
         StepKind("rect", '"rect(" side ")"', "a square of ones at the centre of mass (002, Rect)", _count(1, 1, _whole, "the side is an integer >= 1"), _rect),
         StepKind("rows", '"rows(" n ")"', "the mean over each of n bands (002, Pooling)", _count(1, 1, _whole, "the number of bands is an integer >= 1"), _rows),
     )

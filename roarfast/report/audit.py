@@ -141,7 +141,7 @@ def _changes(panel: Panel, name: str = "accuracy") -> list[Change]:
     found = []
     for key, cell in panel.cells.items():
         plain = panel.get(key.estimator, PLAIN, key.drop)
-        if key.postprocess == PLAIN or plain is None:
+        if key.postprocess == PLAIN or plain is None or key.drop == panel.whole:  # nothing removed: nothing to ask
             continue
         test = paired_test(*_paired(plain, cell, name))
         if test.n:

@@ -13,6 +13,11 @@ from roarfast.study.records import StudyResults
 _KEPT_NOTES = ("data_warnings", "warnings", "notes")
 """Facts of a run under which doubts are stored."""
 
+STARTED_FROM_BASE = (
+    'Retrained models started from the weights of the base model (train.start = "base"), which has seen the pixels that were removed: '
+    "their accuracy mixes what can be learnt without these pixels with what was remembered. Retraining from fresh weights is what ROAR means."
+)
+
 
 def coverage(results: StudyResults) -> str:
     """How many cells there are, by status."""
@@ -79,6 +84,8 @@ def doubts(results: StudyResults) -> list[str]:
         stored = results.meta.get(name) or ()
         found += [stored] if isinstance(stored, str) else [str(doubt) for doubt in stored]
     found += _mixed_versions(results)
+    if ((results.meta.get("config") or {}).get("train") or {}).get("start") == "base":
+        found.append(STARTED_FROM_BASE)
     classes = results.meta.get("classes")
     tests = ((results.meta.get("data") or {}).get("images") or (0, 0))[1]
     for dataset in datasets(results):

@@ -155,8 +155,12 @@ class Panel:
 
     @property
     def main_drops(self) -> list[float]:
-        """Drop rates at which something other than a baseline was run (all rates if there are only baselines)."""
-        return sorted({k.drop for k in self.cells if k.estimator not in BASELINES}) or self.drops
+        """Drop rates at which something other than a baseline was run (all rates if there are only baselines).
+
+        Without the one at which nothing is removed, unless it is the only one: all maps are equal there.
+        """
+        found = {k.drop for k in self.cells if k.estimator not in BASELINES} or set(self.drops)
+        return sorted(found - {self.whole}) or sorted(found)
 
     @property
     def n_trials(self) -> int:

@@ -12,6 +12,7 @@ from roarfast.report.stats import Interval
 from roarfast.report.table import Cells, Table, Td, table
 from roarfast.report.text import bounds, listed, number, p_text, percent, signed
 
+_OF = {"tv_mask": "masks", "tv_map": "maps, min-max", "tv_map_train": "maps of train images, min-max"}
 RATES_PER_TABLE = 4  # with three post-processings that is 12 columns: what fits a page
 
 
@@ -103,7 +104,7 @@ def fits_table(panel: Panel) -> Table:
                     continue
                 numbers = (fit.slope, fit.r2, fit.p, fit.spearman, fit.spearman_p)
                 rows.append([
-                    f"t = {drop:g}", Td("masks" if kind == "tv_mask" else "maps, min-max", css="text"), Td(words, css="text"),
+                    f"t = {drop:g}", Td(_OF[kind], css="text"), Td(words, css="text"),
                     count_td(fit.n), *(Td(number(v, 2), v) for v in numbers),
                 ])  # fmt: skip
     columns = ["Rate", "Total variation of", "Points", "n", "Slope", "R²", "p", "Spearman ρ", "p of ρ"]

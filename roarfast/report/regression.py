@@ -10,6 +10,7 @@ from roarfast.report.stats import Fit, linear_fit
 TV_KINDS = {
     "tv_mask": "total variation of the masks, per pair of neighbours",
     "tv_map": "total variation of the min-max scaled maps",
+    "tv_map_train": "total variation of the min-max scaled maps of the train images, as in the seed paper",
 }
 FEWEST_POINTS = 5
 """A line through fewer points than these says nothing: its band fills the figure, and no rank correlation can be significant."""
@@ -21,7 +22,7 @@ def points_at(panel: Panel, kind: str, drop: float, points: str = "all") -> dict
 
     Args:
         panel: The panel.
-        kind: `"tv_mask"` or `"tv_map"`.
+        kind: One of `TV_KINDS`.
         drop: The rate.
         points: `"all"`, `"paper"` (no random block: a rectangle is not a map) or `"estimators"` (no baseline).
     """

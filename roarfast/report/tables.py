@@ -74,7 +74,7 @@ def _cells(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
                 "estimator": key.estimator, "postprocess": key.postprocess, "drop": key.drop, "trials": accuracy.n,
                 "accuracy": accuracy.mean, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high,
                 "accuracy_sd": accuracy.sd, "true_class_probability": cell.mean("true_class_probability"),
-                "tv_mask": cell.mean("tv_mask"), "tv_map": cell.mean("tv_map"),
+                "tv_mask": cell.mean("tv_mask"), "tv_map": cell.mean("tv_map"), "tv_map_train": cell.mean("tv_map_train"),
                 "removed_fraction_nominal": a.panel.nominal_removed(key.drop),
                 "removed_fraction": cell.mean("removed_fraction"),
                 "removed_fraction_train": cell.mean("removed_fraction_train"),

@@ -78,11 +78,12 @@ class CellWork:
         return Removal(rate_index, self.protocol.keeps, None if self.protocol.imputes else fill_value(self.work))
 
     def fit(self, data: Modified) -> Scores:
-        """Trains from scratch and scores the model."""
+        """Trains from scratch, or with `train.start = "base"` from the base model, and scores the model."""
         w, name = self.work, f"cell-{self.task.key[:16]}"
         # All cells of a trial start from the same weights and see the same batches: differences are due to the pixels.
         seed = w.seeds.retrain(self.cell.trial)
-        model, scores = w.trainer.fit(name, seed, self.clock.add, self.on_update, data)
+        start = self.base_model if w.config.train.start == "base" else None
+        model, scores = w.trainer.fit(name, seed, self.clock.add, self.on_update, data, start)
         if w.config.run.keep_models:
             w.trainer.save(model, w.folder.model(name))
         w.trainer.forget(name)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast import _philox as philox
 from roarfast._objects import is_reference, load_object
 from roarfast.data import Dataset
 from roarfast.study.errors import nearest
@@ -86,10 +87,22 @@ def _op(name: str) -> Fill:
     return Fill(name, images=images)
 
 
+SAMPLE = 2000
+"""Training images of which `sample_mean` is the mean, as in Hooker et al. 2019."""
+
+
+def _sample_mean(train: Dataset) -> Numbers:
+    """The mean of 2,000 random training images (of all, if there are fewer), per channel."""
+    order = np.argsort(philox.words(0, 0, len(train), philox.FILL_SAMPLE), kind="stable")
+    chosen = np.sort(order[:SAMPLE])
+    return tuple(float(v) for v in np.asarray(train.images[chosen]).mean((0, 1, 2), dtype=np.float64))
+
+
 FILLS: dict[str, Fill] = {
     fill.name: fill
     for fill in (
         Fill("dataset_mean", constant=lambda train: tuple(255 * m for m in train.mean)),
+        Fill("sample_mean", constant=_sample_mean),
         Fill("zero", constant=lambda train: (0.0,)),
         _op("image_mean"),
         _op("blur"),

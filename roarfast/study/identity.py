@@ -38,6 +38,7 @@ class Identity:
         outside: Estimators and post-processings that are not ours, by name.
         numerics: What decides the last bits: kind of device, threads per worker, processes per training.
         protocols: Files of protocols that are not ours.
+        start: What retrained models start from; `"fresh"`, which keys do not mention, or `"base"`.
     """
 
     data: dict[str, Any]
@@ -49,6 +50,7 @@ class Identity:
     numerics: dict[str, Any]
     outside: dict[str, Any] = field(default_factory=dict)
     protocols: dict[str, Any] = field(default_factory=dict)
+    start: str = "fresh"
 
     def base(self, trial: int) -> dict[str, Any]:
         """What defines the base model of a trial."""
@@ -89,6 +91,7 @@ class Identity:
         if protocol.version != 1:
             used["protocol_version"] = protocol.version
         used |= _only("source", self.protocols.get(cell.protocol))
+        used |= _only("start", self.start if protocol.trains and self.start != "fresh" else None)
         return (
             base
             | {
@@ -147,6 +150,7 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
         | _only("processes", config.run.gpus_per_training if config.run.gpus_per_training > 1 else 0),
         outside=config.outside(),
         protocols={name: code_of(name, None) for block in config.grid for name in block.protocols},
+        start=config.train.start,
     )  # fmt: skip
 
 

@@ -162,10 +162,9 @@ def _codes(w: Work, task: CodesTask, clock: Clock) -> Info:
                 maps = None if task.base is None else w.stored_maps(task.estimator, task.base, split)
                 selection = w.selection(task, split, order)
                 path = partial / f"{split}-{order}.npy"
-                rates, tv_map = select(selection, maps, data.images.shape[:3], path, with_variation=split == "test")
+                rates, tv_map = select(selection, maps, data.images.shape[:3], path, with_masks=split == "test")
                 info[split][order] = rates
-                if split == "test":
-                    info["tv_map"] = tv_map
+                info["tv_map" if split == "test" else "tv_map_train"] = tv_map
     checksums = {path.name: file_checksum(path) for path in sorted(partial.glob("*.npy"))}
     write_json(partial / "info.json", info | {"checksums": checksums})
     publish_folder(partial, final)

@@ -60,7 +60,7 @@ def shared_passes(estimator: str, outside: Mapping[str, Estimator]) -> str:
     return "path" if record.path else "clean"
 
 
-TRAIN_KEYS = ("recipe", "function", "version")
+TRAIN_KEYS = ("recipe", "function", "version", "start")
 """Keys of `[train]` that are no fields of a recipe."""
 
 

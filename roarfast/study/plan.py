@@ -104,13 +104,14 @@ class _Builder:
         group, curve = self._group(first), protocol.unit == "curve"
         codes, base = self.codes[group], self.bases[first.trial]
         self._add_shared(codes.key)
-        if not protocol.trains:
+        asks_base = not protocol.trains or self.config.train.start == "base"
+        if asks_base:
             self._add_base(first.trial)
         keys = [self.keys[cell] for cell in cells]
         task = CellsTask(
             key=digest({"curve": keys}) if curve else keys[0],
             label=f"{first.curve_label}, {len(cells)} rates" if curve else first.label,
-            needs=(codes.key,) if protocol.trains else (codes.key, base),
+            needs=(codes.key, base) if asks_base else (codes.key,),
             rank=(2, first.trial, self.positions[group], 1, int(not protocol.trains)),
             cells=dict(zip(keys, cells)),
             codes=codes,

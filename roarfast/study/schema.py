@@ -50,9 +50,9 @@ MODEL_FREE = (*BASELINES, *ORACLES)
 
 
 def _drop(value: float) -> float:
-    if not 0 < value <= 1:
+    if not 0 <= value <= 1:
         hint = f": rates are fractions, so {value:g} % is {value / 100:g}" if 1 < value <= 100 else ""
-        raise ValueError(f"must be above 0 and at most 1, got {value:g}{hint}")
+        raise ValueError(f"must be in [0, 1], got {value:g}{hint}")
     return float(value)
 
 
@@ -169,12 +169,16 @@ class TrainConfig(BaseModel):
 
     `function` trains instead of our loop: `f(model, batches, seed)` → state dict, see `roarfast.study.own_training`. The keys
     of results hash its files, or `version` if that is given.
+
+    `start = "base"`: retrained models start from the weights of their trial's base model, as the seed paper's code for CUB-200
+    does. They have then seen what was removed; the report says so. `"fresh"`: as base models do.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     recipe: str = "quick"
     function: Annotated[str, AfterValidator(importable)] | None = None
     version: int | None = Field(None, ge=1)
+    start: Literal["fresh", "base"] = "fresh"
 
     def as_hashed(self) -> dict[str, Any]:
         """What keys hash of a training function."""

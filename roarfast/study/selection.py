@@ -69,8 +69,8 @@ class Selection:
 
 
 def select(
-    selection: Selection, maps: Any, shape: Sequence[int], path: Path, with_variation: bool
-) -> tuple[dict[str, dict[str, float]], float | None]:
+    selection: Selection, maps: Any, shape: Sequence[int], path: Path, with_masks: bool
+) -> tuple[dict[str, dict[str, float]], float]:
     """Writes the codes of a whole split.
 
     Args:
@@ -78,7 +78,7 @@ def select(
         maps: `[N, H, W]`, also a memory map; None for a baseline or an oracle.
         shape: (N, H, W).
         path: The `.npy` file to write.
-        with_variation: Also compute total variations.
+        with_masks: Whether to compute the total variation of the masks, too.
 
     Returns:
         Drop rate → `removed` (mean fraction), `tv_mask` and, for `block`, `tv_map`; and the mean total variation of
@@ -99,21 +99,20 @@ def select(
         for j in range(len(selection.drops)):
             mask = codes[j] == 0 if per_drop else codes <= j
             removed[j] += mask.mean(dtype=np.float64) * len(rows)
-            if with_variation:
+            if with_masks:
                 tv_mask[j] += mask_variation(mask).sum()
-        if with_variation:
-            variation = np.asarray(rf.total_variation(processed, normalize="minmax"), np.float64)
-            tv_map += variation.sum(-1)
+        variation = np.asarray(rf.total_variation(processed, normalize="minmax"), np.float64)
+        tv_map += variation.sum(-1)
     out.flush()
     rates = {}
     for j, drop in enumerate(selection.drops):
         rate = {"removed": float(removed[j] / n)}
-        if with_variation:
+        if with_masks:
             rate["tv_mask"] = float(tv_mask[j] / n)
-            if per_drop:
-                rate["tv_map"] = float(tv_map[j] / n)
+        if per_drop:
+            rate["tv_map"] = float(tv_map[j] / n)
         rates[f"{drop:g}"] = rate
-    return rates, float(tv_map[0] / n) if with_variation else None
+    return rates, float(tv_map[0] / n)
 
 
 def mask_variation(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:

@@ -239,12 +239,13 @@ def mask_facts(cell: Cell, info: Info) -> Scores:
     drop, protocol = f"{cell.drop:g}", find(cell.protocol)
     test = info["test"][cell.order][drop]
     train = info["train"].get(cell.order, {}).get(drop) if protocol.trains else None
+    roughness = {} if train is None else {"tv_map_train": train.get("tv_map", info.get("tv_map_train"))}
     return {
         "removed_fraction": 0.0 if protocol.whole_test else protocol.removed(test["removed"]),
         "removed_fraction_train": None if train is None else protocol.removed(train["removed"]),
         "tv_map": test["tv_map"] if "tv_map" in test else info["tv_map"],
         "tv_mask": None if cell.null == "roll" else test["tv_mask"],  # a shift opens a seam
-    }
+    } | {name: value for name, value in roughness.items() if value is not None}  # codes of before have none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,7 +94,13 @@ class Trainer:
         return model.to(self.device).eval()
 
     def fit(
-        self, name: str, seed: int, add_seconds: AddSeconds, on_update: Update, data: Modified | None = None
+        self,
+        name: str,
+        seed: int,
+        add_seconds: AddSeconds,
+        on_update: Update,
+        data: Modified | None = None,
+        start: nn.Module | None = None,
     ) -> tuple[nn.Module, dict[str, float]]:
         """Trains a model from scratch, or goes on from the checkpoint `name`, and scores it after the last epoch.
 
@@ -104,20 +110,24 @@ class Trainer:
             add_seconds: Takes the seconds per stage.
             on_update: Takes a line of progress.
             data: What to train and test on; default the whole images.
+            start: A model whose weights it starts from; default fresh ones.
 
         Returns:
             The model and its scores, as `scores_of` names them.
         """
         data = data or self.whole
+        model = self.build(seed)
+        if start is not None:
+            model.load_state_dict(start.state_dict())  # a copy: the base model itself stays as it is
         if (reference := self.config.train.function) is not None:
             begun = time.perf_counter()
             batches = own_training.Batches(data.train, self.recipe, data.removal, seed)
-            model = own_training.fit(load_object(reference), reference, self.build(seed), batches, seed)
+            model = own_training.fit(load_object(reference), reference, model, batches, seed)
             add_seconds({"training": time.perf_counter() - begun})
             return model, self.score(model, data.test, data.removal)
         self._check_checkpoint(name)
         result = train(
-            self.build(seed),
+            model,
             data.train,
             data.test,
             self.recipe,

@@ -184,6 +184,13 @@ PRESETS: dict[str, Recipe] = {
     "cifar10": _CIFAR,
     "svhn": replace(_CIFAR, weight_decay=1e-4, flip=False),  # a mirrored digit is another one, or none
     "cub200": Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64),
+    # MMClassification's, by which the seed paper trained the base models of ROAD (its appendix A); SVHN as CIFAR-10.
+    "cifar10-mmcls": replace(_CIFAR, epochs=200, weight_decay=1e-4, schedule="step", milestones=(100, 150)),
+    # Wants images of 600: pixels are removed at that size, then 448 are cropped. Their code removes before it scales to 600.
+    "cub200-mmcls": Recipe(
+        epochs=100, batch_size=64, lr=0.01, nesterov=True, weight_decay=5e-4, warmup_epochs=5, crop=448, random_crop=True,
+        flip=True, pretrained=True, eval_batch_size=32,
+    ),
     # Hooker et al. 2019, after Goyal et al. 2017, whose scale and aspect augmentation is that of Szegedy et al. 2015.
     "imagenet-roar": Recipe(
         epochs=90, batch_size=4096, lr=4.8, nesterov=True, weight_decay=1e-4, decay_norm=False, schedule="step",
@@ -212,7 +219,7 @@ def get_recipe(name: str | Recipe, model: str | None = None, **overrides: Any) -
     """A preset with some fields changed.
 
     Args:
-        name: `"cifar10"`, `"svhn"`, `"cub200"`, `"imagenet-roar"`, `"quick-<model>"`, or `"quick"`, which picks the one
+        name: `"cifar10"`, `"svhn"`, `"cub200"`, `"cifar10-mmcls"`, `"cub200-mmcls"`, `"imagenet-roar"`, `"quick-<model>"`, or `"quick"`, which picks the one
             for `model`; or a recipe.
         model: name of the model, for `"quick"`.
         **overrides: fields of `Recipe`.

@@ -110,7 +110,7 @@ def test_jitter_is_keyed_by_sample():
 
 @pytest.mark.parametrize("name", KINDS)
 def test_torch_is_numpy(name):
-    numbers = {"power": "(2)", "clip": "(0.9)", "shift": "(0.1)", "jitter": "(0,0.1)", "lower": "(0.2,0.4)", "raise": "(0.2,0.4)", "rect": "(3)", "rows": "(2)"}  # fmt: skip
+    numbers = {"inside": "(0.3)", "power": "(2)", "clip": "(0.9)", "shift": "(0.1)", "jitter": "(0,0.1)", "lower": "(0.2,0.4)", "raise": "(0.2,0.4)", "rect": "(3)", "rows": "(2)"}  # fmt: skip
     chain, a, ids = k(name + numbers.get(name, "")), np.abs(maps_of()), np.arange(3)
     expected = chain(a, index=ids)
     before = torch.from_numpy(a.copy())
@@ -121,9 +121,25 @@ def test_torch_is_numpy(name):
     assert PostProcess.parse(str(chain)) == chain
 
 
+def test_inside_is_random_in_the_top_and_keyed_by_sample():
+    """004's reference pixel flipping as a randomised k(A, U): at n = N the mask of the map itself, before that random in it."""
+    a, ids = maps_of((4, 8, 9)), np.array([7, 3, 9, 1])
+    found = k("inside(0.25)")(a, seed=5, index=ids)
+    top = rf.removal_mask(a, 0.25, seed=5, index=ids)
+    np.testing.assert_array_equal(found >= 0, top)
+    np.testing.assert_array_equal(rf.removal_mask(found, 0.25, seed=5, index=ids), top)
+    some = rf.removal_mask(found, 0.1, seed=5, index=ids)
+    assert (some <= top).all() and not np.array_equal(some, rf.removal_mask(a, 0.1, seed=5, index=ids))
+    np.testing.assert_array_equal(k("inside(0.25)")(a[[2]], seed=5, index=ids[[2]]), found[[2]])
+    assert not np.array_equal(k("inside(0.25)")(a, seed=6, index=ids), found)
+    with pytest.raises(ValueError, match="it needs the sample ids"):
+        k("inside(0.25)")(a)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("inside(0)", "t is above 0 and at most 1, got 0"),
         ("powr(2)", r"there is no post-processing 'powr' \(did you mean 'power'\?\)"),
         ("power", "'power' needs its numbers"),
         ("power(0)", "p is > 0, got 0"),

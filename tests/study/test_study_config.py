@@ -14,6 +14,7 @@ from roarfast.study.config import load_config, parse_config
 from roarfast.study.errors import ConfigError
 from roarfast.study.grid import grid_cells
 from roarfast.study.presets import PRESETS
+from roarfast.train.recipe import get_recipe
 
 
 def problems(text: str) -> list[str]:
@@ -29,14 +30,33 @@ def test_presets_are_valid(name: str) -> None:
     assert grid_cells(config)
 
 
-def test_paper_presets_carry_the_settings_of_the_paper() -> None:
-    config = parse_config(PRESETS["paper-cifar10"])
+@pytest.mark.parametrize("data", ["cifar10", "svhn", "cub200"])
+def test_paper_presets_carry_the_settings_of_the_paper(data: str) -> None:
+    config = parse_config(PRESETS[f"paper-{data}"])
     assert config.trials == 5
     assert config.removal.rule == "percentile"
     estimators = {e for block in config.grid for e in block.estimators}
     assert estimators >= {"grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2", "rand", "block"}
     assert {k for block in config.grid for k in block.postprocess} == {"plain", "max(3)", "gaussian(1)"}
-    assert {d for block in config.grid for d in block.drops} == {0.1, 0.3, 0.5}
+    plain = {e for block in config.grid for e in block.estimators if block.postprocess == ["plain"]}
+    assert plain == {"gi", "ig", "sg", "gc", "sobel", "rand", "block"}, "Figure 10, and what is never filtered"
+    for block in config.grid:
+        table_1 = block.estimators == ["rand", "block"]
+        assert block.drops == [0.1, 0.3, 0.5, 0.7, 0.9] if table_1 else block.drops == [0.1, 0.3, 0.5]
+
+
+def test_the_lines_that_the_presets_offer_work() -> None:
+    """Base models of ROAD by MMClassification's recipe, CUB-200 at the size of the paper's code, retraining from the base."""
+    road = parse_config(
+        PRESETS["paper-cifar10"].replace('recipe = "cifar10" ', "# ").replace('# recipe = "c', 'recipe = "c')
+    )
+    assert road.resolved_recipe() == get_recipe("cifar10-mmcls")
+    text = PRESETS["paper-cub200"].replace('recipe = "cub200" ', "# ").replace('# recipe = "c', 'recipe = "c')
+    text = text.replace('# start = "base"', 'start = "base"').replace(
+        'name = "cub200"\n', 'name = "cub200"\nimage_size = 600\n'
+    )
+    birds = parse_config(text)
+    assert (birds.data.image_size, birds.resolved_recipe().crop, birds.train.start) == (600, 448, "base")
 
 
 def test_names_get_their_canonical_spelling() -> None:
@@ -79,7 +99,7 @@ def test_all_problems_are_reported_at_once_with_path_line_and_nearest_name() -> 
         ("ig_steps = 2", "ig_steps = 0", "explain.options.ig_steps", "at least 1"),
         ('"max(3)"', '"maximum(3)"', "grid.0.postprocess.1", "there is no post-processing"),
         ("drops = [0.3, 0.5]", "drops = [0.3, 0.3]", "grid.0.drops", "0.3 is there twice"),
-        ("drops = [0.3, 0.5]", "drops = [0.0]", "grid.0.drops.0", "above 0"),
+        ("drops = [0.3, 0.5]", "drops = [-0.1]", "grid.0.drops.0", "in [0, 1], got -0.1"),
         ("drops = [0.3, 0.5]", "", "grid.0", "drops is missing: roar has no rates of its own"),
         ("drops = [0.3, 0.5]", "drops = []", "grid.0", "drops is missing"),
         ('name = "tiny"', 'name = "a/b"', "name", "letters, digits"),

@@ -59,6 +59,16 @@ def test_constants_need_no_second_set_of_images(tmp_path: Path, fill: str, value
     assert fill_value(p) == value and fill_split(p, "train", Clock()) is None and not p.fills
 
 
+def test_the_mean_of_a_sample_of_train_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """001 took it of 2,000 images; with fewer it is that of all of them."""
+    p = pipeline(tmp_path, '"sample_mean"')
+    whole = fill_value(p)
+    assert whole == pytest.approx(tuple(p.train.images.reshape(-1, 3).mean(0))) and fills.SAMPLE == 2000
+    monkeypatch.setattr(fills, "SAMPLE", 10)
+    some = fill_value(p)
+    assert some == fill_value(p) != whole and some == pytest.approx(whole, abs=40)
+
+
 def test_an_unknown_fill_is_an_error_that_lists_the_known() -> None:
     with pytest.raises(ConfigError, match=r"removal\.fill.*'image_mean', 'blur' or 'noise'"):
         parse_config(with_fill('"blurr"'))

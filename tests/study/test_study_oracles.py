@@ -119,7 +119,7 @@ def test_roar_clean_trains_on_black_patches_and_tests_whole_images(tasks, result
     task = by_cell["roar-clean", "edge", 0, "own"]
     seen = {}
 
-    def fit(name, seed, add_seconds, on_update, data):
+    def fit(name, seed, add_seconds, on_update, data, start):
         (x, _), *_ = data.train.batches([np.arange(4)], _units(data.removal.fields()))
         (whole, _), *_ = data.test.batches([np.arange(4)], _units({}))
         seen.update(train=x, test=whole, removal=data.removal)

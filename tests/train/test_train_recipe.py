@@ -22,6 +22,14 @@ def test_presets_are_those_of_the_papers():
     assert PRESETS["svhn"].weight_decay == 1e-4
     cub = PRESETS["cub200"]
     assert (cub.epochs, cub.batch_size, cub.lr, cub.pretrained) == (50, 32, 0.01, True)
+    road = PRESETS["cifar10-mmcls"]
+    assert [road.lr_at(epoch * 10, 10) for epoch in (0, 99, 100, 150, 199)] == pytest.approx(
+        [0.1, 0.1, 0.01, 0.001, 0.001]
+    )
+    assert (road.epochs, road.batch_size, road.weight_decay, road.pad, road.flip) == (200, 128, 1e-4, 4, True)
+    birds = PRESETS["cub200-mmcls"]
+    assert (birds.epochs, birds.batch_size, birds.weight_decay, birds.nesterov) == (100, 64, 5e-4, True)
+    assert (birds.crop, birds.random_crop, birds.pretrained, birds.warmup_epochs) == (448, True, True, 5)
     roar = PRESETS["imagenet-roar"]
     assert (roar.epochs, roar.warmup_epochs, roar.batch_size, roar.ghost_batch) == (90, 5, 4096, 128)
 

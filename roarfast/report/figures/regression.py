@@ -14,6 +14,8 @@ from roarfast.report.grid import BASELINES, Panel, pretty
 from roarfast.report.regression import FEWEST_POINTS, TV_KINDS, fit_at, points_at, shown_rates
 from roarfast.report.text import number, p_text
 
+_SHOWN = ("tv_mask", "tv_map")  # the maps of train images look like those of test images: they are in the table
+
 
 def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
     """Plain maps: TV against accuracy over estimators with the fitted line; mask TV left, min-max map TV right."""
@@ -24,14 +26,14 @@ def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
         figure = new_figure(plotting.WIDTH, 2.9 * len(drops) + 0.6)
         axes = figure.subplots(len(drops), 2, sharey="row", squeeze=False)
         for row, drop in zip(axes, drops):
-            for axis, (kind, label) in zip(row, TV_KINDS.items()):
+            for axis, kind in zip(row, _SHOWN):
                 _scatter(axis, panel, kind, drop)
-                axis.set_xlabel(label)
+                axis.set_xlabel(TV_KINDS[kind])
                 plotting.percent_axis(axis.yaxis)
             row[0].set_ylabel("accuracy (%)")
         _scatter_legend(figure, panel)
         for row, drop in zip(axes, drops):
-            for axis, kind in zip(row, TV_KINDS):
+            for axis, kind in zip(row, _SHOWN):
                 points = points_at(panel, kind, drop)
                 plotting.place_labels(axis, list(points.values()), [pretty(e) for e in points])
         note = (
