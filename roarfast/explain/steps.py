@@ -167,7 +167,7 @@ def _jitter(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
 def _inside(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
     """Random numbers on the top pixels of each map, -1 on the others: reference pixel flipping of 004 as a k(A, U)."""
     u = rf.pixel_random(a.shape, seed=(seed * 0x9E3779B97F4A7C15 + 0x696E736964) % 2**63, index=ids)
-    return np.where(rf.removal_mask(a, numbers[0], seed=seed, index=ids), u, -1).astype(a.dtype)
+    return np.where(rf.removal_mask(a, numbers[0], seed=seed, index=ids, ndim=2), u, -1).astype(a.dtype)
 
 
 def _outlier(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:

@@ -18,6 +18,11 @@ STARTED_FROM_BASE = (
     "their accuracy mixes what can be learnt without these pixels with what was remembered. Retraining from fresh weights is what ROAR means."
 )
 
+RANKS_FEATURES = (
+    "Features were ranked, not pixels: a rate counts the channels of all pixels, which are removed apart. Random pixels and blocks lose all "
+    "their channels, which hurts more at the same rate: they are no yardstick for these maps."
+)
+
 
 def coverage(results: StudyResults) -> str:
     """How many cells there are, by status."""
@@ -86,6 +91,9 @@ def doubts(results: StudyResults) -> list[str]:
     found += _mixed_versions(results)
     if ((results.meta.get("config") or {}).get("train") or {}).get("start") == "base":
         found.append(STARTED_FROM_BASE)
+    aggregate = str(((results.meta.get("config") or {}).get("explain") or {}).get("aggregate") or "")
+    if aggregate.startswith("none"):
+        found.append(RANKS_FEATURES)
     classes = results.meta.get("classes")
     tests = ((results.meta.get("data") or {}).get("images") or (0, 0))[1]
     for dataset in datasets(results):

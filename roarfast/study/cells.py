@@ -55,7 +55,7 @@ class CellWork:
         return self.work.base_model(self.task.base)
 
     def codes(self, split: str) -> tuple[npt.NDArray[np.uint8], int]:
-        """Rank codes `[N, H, W]` of a split, and the index of the cell's rate in them."""
+        """Rank codes `[N, H, W]` of a split, `[N, C, H, W]` where features are ranked, and the index of the cell's rate in them."""
         return self.work.codes(self.task, self.cell, split)
 
     def modified(self, split: str) -> DeviceDataset:

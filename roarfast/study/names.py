@@ -20,7 +20,7 @@ from roarfast.train.models import MODELS
 from roarfast.train.recipe import PRESETS as RECIPES
 from roarfast.train.recipe import Recipe, get_recipe
 
-KEPT_APART = "aggregation 'none' keeps the channels apart: a study removes whole pixels"
+KEPT_APART = "aggregation 'none' keeps the channels apart: that is for a whole study, as explain.aggregate"
 
 
 def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
@@ -147,8 +147,6 @@ def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[t
     if isinstance(aggregate := section.get("aggregate"), str):
         try:
             Aggregation.parse(aggregate)
-            if Aggregation.parse(aggregate).reduce == "none":
-                raise ValueError(KEPT_APART)
         except ValueError as error:
             problems.append(("explain.aggregate", str(error)))
     return problems

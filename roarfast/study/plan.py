@@ -178,9 +178,14 @@ class _Builder:
             base=source.base if source else None,
         )
 
+    def _ranks_features(self, estimator: str) -> bool:
+        return self.config.explain.ranks_features and estimator not in MODEL_FREE and "@" not in estimator
+
     def _add_examples(self, chosen: list[Cell]) -> None:
         """A strip of example images per estimator, of the first trial."""
         for estimator in dict.fromkeys(c.estimator for c in chosen if c.protocol != "base" and c.trial == 0):
+            if self._ranks_features(estimator):  # strips show masks of pixels
+                continue
             codes = [
                 task
                 for group, task in self.codes.items()
@@ -215,9 +220,10 @@ def bytes_needed(config: StudyConfig, identity: Identity, plan: Plan) -> int:
     train, test = identity.data["images"]
     pixels = identity.data["shape"][0] * identity.data["shape"][1]
     width = 2 if config.explain.dtype == "float16" else 4
+    planes = identity.data["shape"][2] if config.explain.ranks_features else 1
     maps = [t for t in plan.tasks.values() if isinstance(t, MapsTask)]
     images = sum(len(t.estimators) * (train * ("train" in t.splits) + test) for t in maps)
     codes = [len(t.drops) if t.estimator == "block" else 1 for t in plan.tasks.values() if isinstance(t, CodesTask)]
     kept = sum(codes) if config.run.keep_codes else min(sum(codes), 8)
     answers = sum(len(t.cells) + 2 for t in plan.tasks.values() if t.kind == "curve" and isinstance(t, CellsTask))
-    return int(pixels * (images * width + kept * (train + test)) + answers * test * _ANSWER_BYTES)
+    return int(pixels * planes * (images * width + kept * (train + test)) + answers * test * _ANSWER_BYTES)

@@ -41,6 +41,7 @@ class Protocol:
         rule: Which pixels count as the top; `""`: `removal.rule`.
         rates: The rates it runs at unless the config has some.
         values: Whether it needs the values of maps, not only their order: then `block`, which has none, is left out.
+        features: Whether it can remove single features (a channel of a pixel): `explain.aggregate = "none(…)"`.
         score: What a curve is summed up to, in a few words; `""` if it is not.
         score_better: Which way that is better.
         rank: Where it stands in the report.
@@ -64,6 +65,7 @@ class Protocol:
     rule: str = ""
     rates: tuple[float, ...] = ()
     values: bool = False
+    features: bool = False
     score: str = ""
     score_better: Literal["higher", "lower"] = "higher"
     rank: int = 100

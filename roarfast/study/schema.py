@@ -208,6 +208,11 @@ class ExplainConfig(Section):
         except ValueError:
             return self.aggregate
 
+    @property
+    def ranks_features(self) -> bool:
+        """Whether a pixel's channels are ranked, and removed, apart."""
+        return self.canonical_aggregate.startswith("none(")
+
 
 class RemovalConfig(Section):
     """Which pixels count as the top t, and what takes their place."""
@@ -385,6 +390,17 @@ class StudyConfig(Section):
                 raise ValueError(
                     f"grid.{i}.null: {other[0]!r} removes the masks of another trial's base model, and with model.trained = "
                     "true all trials have the same one"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _features_or_pixels(self) -> StudyConfig:
+        for i, block in enumerate(self.grid if self.explain.ranks_features else ()):
+            ranked = [e for e in block.estimators_of(self.explain) if e not in MODEL_FREE and "@" not in e]
+            if ranked and (whole := [name for name in block.protocols if not find(name).features]):
+                raise ValueError(
+                    f"grid.{i}.protocols: {whole[0]!r} removes whole pixels, but explain.aggregate = {self.explain.aggregate!r} "
+                    f"ranks the channels of a pixel apart. Give this block an aggregate of its own, such as 'mean(abs)'"
                 )
         return self
 

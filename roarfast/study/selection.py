@@ -39,12 +39,13 @@ class Selection:
         """Codes and post-processed maps of some images.
 
         Args:
-            maps: `[N, H, W]` of all images; None for a baseline or an oracle.
+            maps: `[N, H, W]` of all images, or `[N, C, H, W]` whose channels are ranked together; None for a baseline or an
+                oracle.
             rows: Which images, int64 `[B]`; also their ids.
             size: (H, W).
 
         Returns:
-            uint8 `[B, H, W]`, or `[D, B, H, W]` for `block`, whose rectangles are not nested; and the maps `[B, H, W]`
+            uint8 `[B, H, W]`, `[B, C, H, W]` where features are ranked, or `[D, B, H, W]` for `block`, whose rectangles are not nested; and the maps `[B, H, W]`
             (`[D, B, H, W]`: the masks themselves).
         """
         if self.baseline == "block":
@@ -54,18 +55,26 @@ class Selection:
             stacked = np.stack(masks).astype(bool)
             return np.where(stacked, 0, 1).astype(np.uint8), stacked.astype(np.float32)
         processed = self.processed(maps, rows, size)
-        codes = rf.rank_codes(processed, list(self.drops), rule=self.rule, order=self.order, seed=self.seed, index=rows)
+        codes = rf.rank_codes(
+            processed, list(self.drops), rule=self.rule, order=self.order, seed=self.seed, index=rows,
+            ndim=processed.ndim - 1,
+        )  # fmt: skip
         return np.asarray(codes), processed
 
     def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
-        """The maps after post-processing, `[B, H, W]`."""
+        """The maps after post-processing, `[B, H, W]` or `[B, C, H, W]`."""
         if self.baseline == "rand":
             return np.asarray(rf.pixel_random((len(rows), *size), seed=self.seed, index=rows), np.float32)
         if self.baseline in ORACLES:
             assert self.labels is not None
             return oracle_maps(self.baseline, self.labels[rows], size, self.classes)
         chain = PostProcess.parse(self.postprocess, self.outside)
-        return np.asarray(chain(maps[rows[0] : rows[-1] + 1], seed=self.seed, index=rows), np.float32)
+        some, ids = maps[rows[0] : rows[-1] + 1], rows
+        if some.ndim == 4 and some.shape[1] == 1:  # of an estimator without channels: pixels after all
+            some = some[:, 0]
+        if some.ndim == 4:  # random steps draw for each channel
+            ids = (rows[:, None] * some.shape[1] + np.arange(some.shape[1])).reshape(-1)
+        return np.asarray(chain(some, seed=self.seed, index=ids), np.float32)
 
 
 def select(
@@ -75,7 +84,7 @@ def select(
 
     Args:
         selection: What to select.
-        maps: `[N, H, W]`, also a memory map; None for a baseline or an oracle.
+        maps: `[N, H, W]` or `[N, C, H, W]`, also a memory map; None for a baseline or an oracle.
         shape: (N, H, W).
         path: The `.npy` file to write.
         with_masks: Whether to compute the total variation of the masks, too.
@@ -86,23 +95,25 @@ def select(
     """
     n, h, w = (int(extent) for extent in shape)
     per_drop = selection.baseline == "block"
-    out_shape = (len(selection.drops), n, h, w) if per_drop else (n, h, w)
+    channels = 1 if maps is None or len(maps.shape) == 3 else int(maps.shape[1])
+    out_shape = (len(selection.drops), n, h, w) if per_drop else (n, channels, h, w) if channels > 1 else (n, h, w)
     out = create_memmap(path, np.uint8, out_shape)
     removed = np.zeros(len(selection.drops))
     tv_mask = np.zeros(len(selection.drops))
     tv_map = np.zeros(len(selection.drops) if per_drop else 1)
-    step = max(1, _CHUNK_PIXELS // (h * w))
+    step = max(1, _CHUNK_PIXELS // (h * w * channels))
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n), dtype=np.int64)
         codes, processed = selection.codes(maps, rows, (h, w))
-        out[..., start : start + len(rows), :, :] = codes
+        here = slice(start, start + len(rows))
+        out[(slice(None), here) if per_drop else here] = codes
         for j in range(len(selection.drops)):
             mask = codes[j] == 0 if per_drop else codes <= j
             removed[j] += mask.mean(dtype=np.float64) * len(rows)
             if with_masks:
-                tv_mask[j] += mask_variation(mask).sum()
+                tv_mask[j] += mask_variation(mask).sum() / channels
         variation = np.asarray(rf.total_variation(processed, normalize="minmax"), np.float64)
-        tv_map += variation.sum(-1)
+        tv_map += variation.sum(-1) if channels == 1 else variation.mean(-1).sum()
     out.flush()
     rates = {}
     for j, drop in enumerate(selection.drops):

@@ -213,7 +213,8 @@ class _Told(Progress):
 
 
 def mask_images(data: Dataset, masks: np.ndarray[Any, Any]) -> Dataset:
-    """The masks themselves as black-and-white images, with the labels of the data."""
+    """The masks `[N, H, W]` as black-and-white images, those of features `[N, C, H, W]` in colour, with the labels of the data."""
     h, w, channels = data.image_shape
-    images = np.broadcast_to((masks.astype(np.uint8) * 255)[..., None], (len(masks), h, w, channels))
+    planes = np.moveaxis(masks, 1, -1) if masks.ndim == 4 else masks[..., None]
+    images = np.broadcast_to(planes.astype(np.uint8) * 255, (len(masks), h, w, channels))
     return replace(data, images=np.ascontiguousarray(images), masks=None, boxes=None, checksums=None, known_stats=None)

@@ -134,7 +134,7 @@ class Work:
         return Selection(codes.drops, codes.rule, order, codes.postprocess, seed, baseline, outside, labels, classes)
 
     def codes(self, task: CellsTask, cell: Cell, split: str) -> tuple[npt.NDArray[np.uint8], int]:
-        """Codes `[N, H, W]` and the index of the drop rate of a cell in them; of `block`, those of this rate alone.
+        """Codes `[N, H, W]` (or `[N, C, H, W]`) and the index of the drop rate of a cell in them; of `block`, those of this rate alone.
 
         Raises:
             ArtefactDamaged: The file is missing or damaged.
@@ -151,13 +151,15 @@ class Work:
             raise ArtefactDamaged(_about(error, path), Damage("codes", key)) from None
         self._checked.add(mark)
         j = task.codes.drops.index(cell.drop)
-        codes, j = (codes, j) if codes.ndim == 3 else (codes[j], 0)
+        codes, j = (codes[j], 0) if task.codes.estimator == "block" else (codes, j)
         return self.moved(codes, cell, split), j
 
     def moved(self, rows: Any, cell: Cell, split: str) -> Any:
         """Codes or maps `[N, H, W]` as the null of a cell moves them; those of another model are files of their own."""
         if cell.null not in NULLS:
             return rows
+        if rows.ndim == 4:  # the channels of an image together
+            return np.stack([self.moved(rows[:, channel], cell, split) for channel in range(rows.shape[1])], 1)
         return null_maps(rows, cell.null, seed=self.seeds.null(cell.trial, split), labels=self.split(split).labels)
 
     @property

@@ -21,8 +21,8 @@ def train_on_masks(cell: CellWork) -> Scores:
 
 
 PROTOCOLS = (
-    Protocol("roar", "ROAR", retrain, trains=True, rank=10),
-    Protocol("kar", "KAR", retrain, trains=True, keeps=True, allowed_orders=("morf",), rank=20),
+    Protocol("roar", "ROAR", retrain, trains=True, features=True, rank=10),
+    Protocol("kar", "KAR", retrain, trains=True, keeps=True, allowed_orders=("morf",), features=True, rank=20),
     Protocol(
         "road-retrain",
         "ROAD with retraining",
@@ -33,5 +33,7 @@ PROTOCOLS = (
         cost=1.3,
         rank=40,
     ),
-    Protocol("mask-only", "Masks alone", train_on_masks, trains=True, removal=(), shown="leakage", rank=110),
+    Protocol(
+        "mask-only", "Masks alone", train_on_masks, trains=True, removal=(), shown="leakage", features=True, rank=110
+    ),
 )
