@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from roarfast.metrics.maps import segment_means
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
-from roarfast.metrics.responses import Responses
+from roarfast.metrics.responses import Responses, Row
 
 _KEPT = 1 << 21  # answers kept, each of about 30 bytes
 
@@ -48,6 +48,7 @@ class Problem:
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
     _predicted: Tensor | None = None
     _answers: dict[Any, Responses] = field(default_factory=dict, repr=False)
+    _ends: dict[Any, tuple[Row, Row]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -83,17 +84,20 @@ class Problem:
         if codes is None:
             assert a is not None
             codes = self.codes(a, drops, how)
+        asked = scored if isinstance(scored, str) else checksum(np.asarray(scored))
         if isinstance(scored, str) and scored == "predicted" and self._predicted is not None:
             scored = self._predicted
         drawn = self.seed if seed is None else seed
-        asked = scored if isinstance(scored, str) else checksum(np.asarray(scored))
         key = (checksum(codes.numpy()), tuple(drops), how, asked, drawn)
         if key in self._answers:
             return self._answers[key]
+        # Whole and empty samples are the same for all maps, orders and rules: they are asked about once.
+        alike = (replace(how, order="morf", rule="exact", keep=False), asked, drawn)
         found = respond(
             self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how, scored=scored,
-            seed=drawn, index=self.ids, filled=self._attacked(how, scored), **self.options,
+            seed=drawn, index=self.ids, filled=self._attacked(how, scored), ends=self._ends.get(alike), **self.options,
         )  # fmt: skip
+        self._ends[alike] = (found.whole, found.empty)
         if isinstance(scored, str) and scored == "predicted":
             self._predicted = torch.from_numpy(found.scored)
         self._remember(key, found)

@@ -15,6 +15,7 @@ from roarfast.metrics.problem import Problem
 from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
+_KEPT = 1 << 27  # bytes of codes of random subsets that are kept for the next maps and fills
 
 
 def subset_effects(
@@ -35,13 +36,25 @@ def subset_effects(
     asked: list[Responses] = problem.shared.get(key, [])
     attribution = []
     for draw in range(draws):
-        codes = problem.codes(problem.random_maps(draw), sizes, how)
+        codes = _random_codes(problem, draw, sizes, how)
         if len(asked) <= draw:
             asked.append(problem.respond(None, sizes, how, codes=codes, scored=scored))
         attribution.append(rf.code_sums(maps, codes, len(sizes) + 1).numpy()[:, :-1].cumsum(1).T)
     problem.shared[key] = asked
     effect = [responses.ends(indicator)[0] - responses.values(indicator) for responses in asked]
     return np.stack(attribution), np.stack(effect)
+
+
+def _random_codes(problem: Problem, draw: int, sizes: Sequence[float], how: Perturbation) -> Tensor:
+    """Codes of the nested random subsets of a draw: the same for all maps and fills."""
+    kept: dict[Any, Tensor] = problem.shared.setdefault("codes of subsets", {})
+    key = (draw, tuple(sizes))
+    if key in kept:
+        return kept[key]
+    codes = problem.codes(problem.random_maps(draw), sizes, how)
+    if codes.numel() * (len(kept) + 1) <= _KEPT:
+        kept[key] = codes
+    return codes
 
 
 def correlations(x: Floats, y: Floats) -> Floats:

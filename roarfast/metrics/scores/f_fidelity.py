@@ -47,7 +47,9 @@ def f_fidelity(
         raise ValueError(f"beta must be in (0, 1], got {beta!r}")
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
-    asked = problem if model is None else replace(problem, model=model, shared={}, _predicted=None, _answers={})
+    asked = (
+        problem if model is None else replace(problem, model=model, shared={}, _predicted=None, _answers={}, _ends={})
+    )
     how = Perturbation(fill=fill)
     codes = problem.codes(maps, sizes, how)
     lost = np.zeros((2, len(sizes), len(problem)))

@@ -19,6 +19,7 @@ from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
 LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6)
+UNREACHED = ("nan", "highest")
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _smooth(values: Floats, width: int) -> Floats:
 def soundness(
     problem: Problem, maps: Tensor, *, step: float = 0.01, convention: str = "exact", epsilon: float | None = None,
     level: float | None = None, levels: Sequence[float] = LEVELS, fill: Any = "auto", values: str = "raw",
-    smooth: int = 1, noise: float = 0.01,
+    smooth: int = 1, noise: float = 0.01, unreached: str = "nan",
 ) -> Outcome:  # fmt: skip
     """The share of attribution on pixels that raised the accuracy, at one accuracy (002; higher is better).
 
@@ -218,7 +219,11 @@ def soundness(
         values: `"raw"`, `"positive"` or `"abs"`: what is taken of the maps.
         smooth: Steps of a moving mean of the accuracies.
         noise: Of the imputation.
+        unreached: What soundness is where no step's accuracy reaches the level: `"nan"`, or `"highest"`, that of the step
+            with the highest accuracy, which a note says.
     """
+    if unreached not in UNREACHED:
+        raise ValueError(f"unreached must be one of {', '.join(UNREACHED)}, got {unreached!r}")
     if not 0 < step <= 0.5:
         raise ValueError(f"step must be in (0, 0.5], got {step!r}")
     how = convention_of(convention)
@@ -241,13 +246,16 @@ def soundness(
     notes = []
     if found.empty:
         notes.append(f"{found.empty} maps are 0 everywhere and have no soundness")
-    if n and not (found.accuracy >= aim).any():
-        notes.append(f"the accuracy never reaches the level {aim:.3f}: soundness is undefined there")
+    highest = float(found.accuracy.max()) if n else 0.0
+    details["highest accuracy"] = highest
+    if n and highest < aim:
+        instead = "undefined" if unreached == "nan" else f"taken at its highest, {highest:.3f}"
+        notes.append(f"the accuracy never reaches the level {aim:.3f}: soundness is {instead}")
     if n and np.ptp(np.concatenate([[ends[0]], found.accuracy])) == 0:
         notes.append("accuracy does not change with the rate: every step is false")
     curve = Line(found.accuracy, found.per_image, "accuracy", "soundness", responses, found.value)
     return Outcome(
-        statistic=at_level(responses, mass, how, aim, smooth),
+        statistic=at_level(responses, mass, how, aim, smooth, unreached),
         per_image=None,
         curves={"soundness": curve},
         details=details,
@@ -265,7 +273,9 @@ def soundness_rates(step: float, convention: str = "exact") -> tuple[float, ...]
     return rates
 
 
-def at_level(responses: Responses, mass: Floats, how: Convention, level: float, smooth: int) -> Any:
+def at_level(
+    responses: Responses, mass: Floats, how: Convention, level: float, smooth: int, unreached: str = "nan"
+) -> Any:
     """Soundness at a level as a function of weights `[B, N]` of the images; flags are found anew for every resample."""
     correct = responses.values("accuracy")[::-1]  # [K, N]
     added = mass[:, :0:-1].T
@@ -281,7 +291,7 @@ def at_level(responses: Responses, mass: Floats, how: Convention, level: float, 
         start = (weights @ responses.empty.of("accuracy")) / total[:, 0] if how.start == "empty" else 0.0
         flags = find_flags(accuracy, np.broadcast_to(start, (len(weights),)), widths, how).astype(np.float64)
         reached = accuracy >= level
-        step = np.where(reached.any(1), reached.argmax(1), -1)
+        step = np.where(reached.any(1), reached.argmax(1), accuracy.argmax(1) if unreached == "highest" else -1)
         steps = np.arange(flags.shape[1])
         counted = flags * (steps < (step + (0 if how.lag else 1))[:, None])
         false = counted @ added  # [B, N]
