@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roarfast.metrics.auditing import Audit, audit
+    from roarfast.metrics.audit_results import Audit, join_audits
+    from roarfast.metrics.auditing import audit
     from roarfast.metrics.baselines import baseline_map, spearman
     from roarfast.metrics.damage import equal_damages, parts
     from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage, equal_damage_draws, excess
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from roarfast.metrics.table import Scores
 
 _HOMES = {
-    "auditing": ("Audit", "audit"),
+    "audit_results": ("Audit", "join_audits"),
+    "auditing": ("audit",),
     "baselines": ("baseline_map", "spearman"),
     "damage": ("equal_damages", "parts"),
     "damage_curve": ("EqualDamage", "common_low", "equal_damage", "equal_damage_draws", "excess"),
@@ -100,6 +102,7 @@ __all__ = [
     "hausdorff",
     "holm",
     "introduce",
+    "join_audits",
     "make_codes",
     "null_maps",
     "parameter_randomization",

@@ -8,28 +8,23 @@ removed pixels.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from roarfast._progress import progress as show_progress
 from roarfast.explain.postprocess import PostProcess
+from roarfast.metrics.audit_results import BETWEEN, Audit, Cell, make_cell
 from roarfast.metrics.inputs import integers, read_inputs
 from roarfast.metrics.maps import read_maps
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.nulls import NULLS, null_maps
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, get_score
-from roarfast.metrics.resampling import Estimate, Resampled, bootstrap
+from roarfast.metrics.resampling import Resampled, bootstrap
 
-Floats = npt.NDArray[np.float64]
 POSTPROCESSINGS = ("max(3)", "gaussian(1)", "power(0.5)", "power(2)", "outlier", "roll")
 FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise", "linear", "adversarial")
 SCORES: Mapping[str, Sequence[str]] = {
@@ -37,124 +32,6 @@ SCORES: Mapping[str, Sequence[str]] = {
     "soundness": FILLS, "sensitivity_n": FILLS, "faithfulness_correlation": FILLS, "infidelity": FILLS,
 }  # fmt: skip
 """Scores and the fills they are audited with: `road` is the one with linear imputation, by definition."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What a post-processing does to a score.
-
-    Attributes:
-        score: The score's name.
-        fill: What took the place of removed pixels.
-        k: The post-processing.
-        improved: How many sets of maps score better with it.
-        worsened: How many score worse; the rest does not change by a bit.
-        maps: How many sets of maps there are.
-        change: Mean change of the score over the sets of maps, positive where it looks better, with the 95 % interval over
-            images.
-        spread: Standard deviation of the score over the plain maps: what a change is to be compared with.
-        why: Why there is no value; empty where there is.
-    """
-
-    score: str
-    fill: str
-    k: str
-    improved: int = 0
-    worsened: int = 0
-    maps: int = 0
-    change: Estimate = field(default_factory=lambda: Estimate(float("nan")))
-    spread: float = float("nan")
-    why: str = ""
-
-    def __str__(self) -> str:
-        if self.why:
-            return self.why
-        if not self.improved and not self.worsened:
-            return "unchanged"
-        return f"{self.improved}/{self.maps} better, {self.change.value:+.4f} [{self.change.low:+.4f}, {self.change.high:+.4f}]"
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Every score × post-processing × fill; prints as a table.
-
-    Attributes:
-        cells: One per score, fill and post-processing.
-        values: Score of each set of maps, plain and post-processed, by (score, fill): `{"ig": 0.3, "ig | max(3)": …}`.
-        resampled: float64 `[B]` of each, under the same resamples of the images.
-        count: How many images.
-    """
-
-    cells: tuple[Cell, ...]
-    values: Mapping[tuple[str, str], Mapping[str, float]] = field(repr=False)
-    resampled: Mapping[tuple[str, str], Mapping[str, Resampled]] = field(repr=False)
-    count: int
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per cell."""
-        keys = ("score", "fill", "k", "improved", "worsened", "maps")
-        return [
-            {key: getattr(c, key) for key in keys}
-            | {"change": c.change.value, "low": c.change.low, "high": c.change.high, "spread": c.spread, "why": c.why}
-            for c in self.cells
-        ]
-
-    def to_csv(self) -> str:
-        """The rows as CSV."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, list(self.rows()[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return out.getvalue()
-
-    def to_markdown(self) -> str:
-        """A table: a row per score and fill, a column per post-processing."""
-        names = list(dict.fromkeys(c.k for c in self.cells))
-        lines = ["| score | fill | " + " | ".join(f"`{k}`" for k in names) + " |", "|---|---|" + "---|" * len(names)]
-        for score, fill in dict.fromkeys((c.score, c.fill) for c in self.cells):
-            row = {c.k: str(c) for c in self.cells if (c.score, c.fill) == (score, fill)}
-            lines.append(f"| {score} | {fill} | " + " | ".join(row[k] for k in names) + " |")
-        return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return f"{self.count} images; changes are positive where the score looks better\n{self.to_markdown()}"
-
-    def agreement(self, level: float = 0.95) -> list[tuple[tuple[str, str], tuple[str, str], Estimate]]:
-        """Kendall's τ between the orders that two (score, fill) give the same maps, with its interval over images."""
-        keys, found = list(self.values), []
-        signs = {
-            key: {name: np.concatenate([[r.value], r.draws]) * _sign(key[0]) for name, r in self.resampled[key].items()}
-            for key in keys
-        }
-        for i, one in enumerate(keys):
-            for two in keys[i + 1 :]:
-                shared = [name for name in signs[one] if name in signs[two]]
-                if len(shared) < 3:
-                    continue
-                taus = kendall(*(np.stack([signs[key][name] for name in shared], 1) for key in (one, two)))
-                known = taus[1:][np.isfinite(taus[1:])]
-                low, high = (
-                    np.percentile(known, [50 * (1 - level), 50 * (1 + level)]) if known.size else (np.nan, np.nan)
-                )
-                found.append((one, two, Estimate(float(taus[0]), float(low), float(high))))
-        return found
-
-
-def kendall(x: Floats, y: Floats) -> Floats:
-    """Kendall's τ-b of each pair of rows `[B, M]`: SciPy's, for many rows at once; NaN where one is constant.
-
-    Example:
-        >>> kendall(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 3.0, 2.0]])).round(4).tolist()
-        [0.3333]
-    """
-    first, second = np.triu_indices(x.shape[1], 1)
-    a, b = (np.sign(v[:, second] - v[:, first]) for v in (x, y))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1)))
-
-
-def _sign(score: str) -> float:
-    return -1.0 if get_score(score).better == "lower" else 1.0
 
 
 def audit(
@@ -224,30 +101,48 @@ def audit(
     cells: list[Cell] = []
     with show_progress("auditing", len(columns) * len(named) * (1 + len(changed)), show=progress) as job:
 
-        def run(score: Score, a: Tensor, note: str) -> Resampled | str:
+        def run(score: Score, a: Tensor, note: str, outcomes: list[Outcome]) -> Resampled | str:
             job.update(job.done, note=note)
             try:
-                outcome: Outcome = score(problem, a)
-                found: Resampled | str = bootstrap(outcome.resample(), n, resamples, seed)
+                outcomes.append(score(problem, a))
+                found: Resampled | str = bootstrap(outcomes[-1].resample(), n, resamples, seed)
             except ValueError as error:  # a score that refuses these maps, or this fill: its reason goes into the cell
                 found = str(error).split(":")[0]
             job.advance(1)
             return found
 
+        sets = {(m, ""): a for m, a in named.items()} | {
+            (m, k): a for k, by_map in changed.items() for m, a in by_map.items()
+        }
         for name, fill, score in columns:
-            key = (name, fill)
-            plain = {m: run(score, a, f"{name}, {fill}") for m, a in named.items()}
-            post = {
-                k: {m: run(score, a, f"{name}, {fill}, {k}") for m, a in by_map.items()}
-                for k, by_map in changed.items()
+            outcomes: list[Outcome] = []
+            found = {(m, k): run(score, a, f"{name}, {fill} {k}", outcomes) for (m, k), a in sets.items()}
+            lower, note = _level_of_all(score, outcomes)
+            if lower is not None:
+                job.total = (job.total or 0) + len(sets)
+                found = {(m, k): run(lower, a, f"{name}, {fill} {k}, {note}", []) for (m, k), a in sets.items()}
+            plain = {m: found[m, ""] for m in named}
+            drawn[name, fill] = {
+                m + (BETWEEN + k if k else ""): r for (m, k), r in found.items() if isinstance(r, Resampled)
             }
-            every = {m: r for m, r in plain.items()} | {
-                f"{m} | {k}": r for k, by_map in post.items() for m, r in by_map.items()
-            }
-            drawn[key] = {m: r for m, r in every.items() if isinstance(r, Resampled)}
-            values[key] = {m: float(r.value) for m, r in drawn[key].items()}
-            cells += [_cell(score, name, fill, k, plain, by_map) for k, by_map in post.items()]
+            values[name, fill] = {m: float(r.value) for m, r in drawn[name, fill].items()}
+            sign = -1.0 if score.better == "lower" else 1.0
+            cells += [make_cell((name, fill, k), plain, {m: found[m, k] for m in named}, sign, note) for k in changed]
     return Audit(tuple(cells), values, drawn, n)
+
+
+def _level_of_all(score: Score, outcomes: Sequence[Outcome]) -> tuple[Score | None, str]:
+    """Soundness at the highest accuracy that the curves of all maps reach, where the one it was asked for is out of reach.
+
+    The maps are then compared at one accuracy; resamples of the images that miss it are taken at their highest.
+    """
+    reached = [o.details["highest accuracy"] for o in outcomes if "highest accuracy" in o.details]
+    if not reached or min(reached) >= outcomes[0].details["level"]:
+        return None, ""
+    level = min(reached)
+    if not level > 0:
+        return None, ""
+    return score.with_options(level=level, unreached="highest"), f"at accuracy {level:.3f}, the highest that all reach"
 
 
 def _columns(scores: Any, options: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -267,26 +162,3 @@ def _apply(k: str | PostProcess, a: Tensor, seed: int, ids: Tensor, labels: Tens
         return null_maps(a, k, seed=seed, index=ids, labels=labels)
     floats = a if a.is_floating_point() else a.float()
     return PostProcess.parse(k)(floats, seed=seed, index=ids)
-
-
-def _cell(
-    score: Score,
-    name: str,
-    fill: str,
-    k: str,
-    plain: Mapping[str, Resampled | str],
-    after: Mapping[str, Resampled | str],
-) -> Cell:
-    reasons = [r for r in (*plain.values(), *after.values()) if isinstance(r, str)]
-    if reasons:
-        return Cell(name, fill, k, why=reasons[0])
-    differences = [after[m] - plain[m] for m in plain]  # type: ignore[operator]
-    differences = [-d for d in differences] if score.better == "lower" else differences
-    by = np.array([float(d.value) for d in differences])
-    if np.isnan(by).any():
-        return Cell(name, fill, k, why="undefined for some maps")
-    mean = Resampled(
-        by.mean(), np.mean([d.draws for d in differences], 0), np.mean([d.influence for d in differences], 0), differences[0].n
-    )  # fmt: skip
-    spread = float(np.std([float(r.value) for r in plain.values()], ddof=1)) if len(plain) > 1 else float("nan")  # type: ignore[union-attr]
-    return Cell(name, fill, k, int((by > 0).sum()), int((by < 0).sum()), len(by), mean.estimate(), spread)

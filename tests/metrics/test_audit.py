@@ -8,7 +8,8 @@ from torch import nn  # noqa: E402
 
 from roarfast import metrics  # noqa: E402
 from roarfast.explain import PostProcess  # noqa: E402
-from roarfast.metrics.auditing import FILLS, POSTPROCESSINGS, SCORES, kendall  # noqa: E402
+from roarfast.metrics.audit_results import kendall  # noqa: E402
+from roarfast.metrics.auditing import FILLS, POSTPROCESSINGS, SCORES  # noqa: E402
 
 QUICK = {"soundness": {"step": 0.1}, "sensitivity_n": {"draws": 3}, "faithfulness_correlation": {"draws": 3},
          "infidelity": {"draws": 2}, "completeness": {"rates": (0.2, 0.5, 0.8)}}  # fmt: skip
@@ -108,3 +109,58 @@ def test_outlier_is_keyed_by_sample() -> None:
     np.testing.assert_allclose(found.max((1, 2)), 10 * a.max((1, 2)), rtol=1e-6)
     np.testing.assert_array_equal(k(a[2:4], seed=3, index=[2, 3]), found[2:4])
     assert str(k) == "outlier(10)" and FILLS[-1] == "adversarial"
+
+
+def test_soundness_that_is_out_of_reach_is_taken_where_all_reach() -> None:
+    """Random labels: hardly any curve reaches halfway; the cells have values, and say at which accuracy."""
+    rng = np.random.default_rng(3)
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 3))
+    images = rng.integers(0, 256, (40, 3, 8, 8), dtype=np.uint8)
+    with torch.no_grad():
+        labels = net(torch.from_numpy(images).float() / 255).argmax(1).numpy()
+    labels[labels == labels[0]] = (labels[0] + 1) % 3  # images that are whole are often wrong
+    maps = {name: rng.random((40, 8, 8)) for name in "ab"}
+    found = metrics.audit(
+        net, images, maps, labels=labels, scores={"soundness": ["zero", "linear"]}, postprocess=["max(3)", "roll"],
+        options={"soundness": {"step": 0.1, "level": 0.95}}, layout="NCHW", resamples=30,
+    )  # fmt: skip
+    assert all(not c.why and np.isfinite(c.change.value) for c in found.cells)
+    assert all("the highest that all reach" in c.note for c in found.cells)
+    alone = metrics.audit(
+        net, images, maps, labels=labels, scores={"soundness": ["linear"]}, postprocess=["roll"], layout="NCHW",
+        options={"soundness": {"step": 0.1, "level": 0.05}}, resamples=0,
+    )  # fmt: skip
+    assert alone.cells[0].note == ""
+
+
+def test_files_and_joining(found, tmp_path) -> None:
+    found.save(tmp_path / "audit.npz")
+    again = metrics.Audit.load(tmp_path / "audit.npz")
+    assert str(again) == str(found) and again.values == found.values and again.count == found.count
+    for key, by_map in found.resampled.items():
+        for m, r in by_map.items():
+            np.testing.assert_array_equal(r.draws, again.resampled[key][m].draws)
+    net, images, maps, y = problem()
+    options = {"labels": y, "postprocess": ["gaussian(1)"], "layout": "NCHW", "resamples": 20}
+    scores = {"deletion": ["zero"], "completeness": ["zero"]}
+    whole = metrics.audit(net, images, maps, scores=scores, **options)
+    by_score = [metrics.audit(net, images, maps, scores={name: fills}, **options) for name, fills in scores.items()]
+    by_map = [metrics.audit(net, images, {m: a}, scores=scores, **options) for m, a in maps.items()]
+    for parts in (by_score, by_map):
+        joined = metrics.join_audits(parts)
+        assert str(joined) == str(whole) and joined.values == whole.values
+    assert metrics.join_audits(by_score).agreement() == whole.agreement()
+    with pytest.raises(ValueError, match="other names in each audit"):
+        metrics.join_audits([whole, whole])
+    with pytest.raises(ValueError, match="the same images"):
+        metrics.join_audits([])
+
+
+def test_agreement_of_plain_maps_and_of_two_audits(found) -> None:
+    plain = {(a, b): e for a, b, e in found.agreement(plain=True)}
+    one, two = ("deletion", "zero"), ("insertion", "zero")
+    lower, higher = (np.array([[found.values[key][m] for m in "abc"]]) for key in (one, two))
+    assert plain[one, two].value == pytest.approx(kendall(-lower, higher)[0])  # less deletion is better, more insertion
+    same = found.agreement_with(found)
+    assert all(e.value == 1 for e in same.values() if np.isfinite(e.value)) and len(same) == len(found.values)
