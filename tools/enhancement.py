@@ -101,7 +101,7 @@ def compare(
 
 def small_nets(arguments: argparse.Namespace) -> None:
     """CIFAR-10: a net of three convolutions and convnet."""
-    from audit_scores import base_model, small_net
+    from small_net import base_model, small_net
 
     training, test = load(arguments.train, "all"), load(arguments.test, "all")
     trained, accuracy = base_model(arguments.model, training, test, arguments.epochs)
@@ -272,7 +272,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--threads", type=int, default=1, help="beside other work one is best")
     parser.add_argument(
-        "--model", type=Path, default=Path("runs/score-audit/small.pt"), help="the trained net of audit_scores.py"
+        "--model", type=Path, default=Path("runs/small-net/small.pt"), help="the trained net of three convolutions"
     )
     parser.add_argument("--out", type=Path, default=Path("docs/results/enhancement"))
     arguments = parser.parse_args()

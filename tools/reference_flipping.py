@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from audit_scores import base_model
+from small_net import base_model
 
 import roarfast as rf
 from roarfast import metrics
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--threads", type=int, default=1, help="beside other work one is best")
     parser.add_argument(
-        "--model", type=Path, default=Path("runs/score-audit/small.pt"), help="the trained net of audit_scores.py"
+        "--model", type=Path, default=Path("runs/small-net/small.pt"), help="the trained net of three convolutions"
     )
     parser.add_argument("--out", type=Path, default=Path("docs/results/reference-flipping"))
     arguments = parser.parse_args()
