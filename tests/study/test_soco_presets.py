@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +115,26 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         steps=8,
     )
     assert {r.null for r in study.results} == {"own", "swap"}
+    tool = Path(__file__).resolve().parents[2] / "tools" / "photo_page.py"
+    command = [
+        sys.executable,
+        str(tool),
+        str(study.folder),
+        "--data-root",
+        str(tmp_path),
+        "--out",
+        str(tmp_path),
+        "--resamples",
+        "20",
+    ]
+    subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    page = (tmp_path / "README.md").read_text()
+    assert "on 5 photos" in page and "| equal damage ↑ |" in page and (tmp_path / "curves.png").exists()
 
 
 @pytest.mark.slow
