@@ -27,7 +27,7 @@ from roarfast.study import load
 from roarfast.study.errors import StudyError
 from roarfast.study.records import StudyResults
 
-RATE, PATCH_RATE = 0.7, 0.05
+RATE, PATCH_RATE, FAR = 0.7, 0.05, 5
 PAPER = {
     ("roar", "center"): "60 (66 in its caption)", ("roar", "center+edge"): "88", ("no-retrain", "center"): "24",
     ("no-retrain", "center+edge"): "29", ("roar-clean", "edge"): "32.2", ("base", "none"): "88.7",
@@ -93,6 +93,20 @@ def interval(low: float, high: float) -> str:
     return "–" if low != low else f"{percent(low)} to {percent(high)}"
 
 
+def unlike(one: OracleCells) -> str:
+    """Accuracies far from the paper's."""
+    rows = [("base", "none", "the base model", one.base)]
+    rows += [
+        (t.protocol, n, f"{n}, {MEANING[t.protocol]}", c) for t, cells in one.tests.items() for n, c in cells.items()
+    ]
+    far = [
+        f"{what} {percent(found)} % (paper {PAPER[protocol, name]})"
+        for protocol, name, what, cell in rows
+        if (protocol, name) in PAPER and abs(100 * (found := cell.accuracy().mean) - float(PAPER[protocol, name].split()[0])) > FAR
+    ]  # fmt: skip
+    return "; ".join(far) if far else f"no accuracy differs by more than {FAR} points"
+
+
 def page(one: OracleCells, found: list[Gate], facts: str) -> str:
     """The page: what did not hold first."""
     failed = [g for g in found if not g.holds]
@@ -106,6 +120,7 @@ def page(one: OracleCells, found: list[Gate], facts: str) -> str:
         "**Did not hold:** " + ("; ".join(map(told, failed)) if failed else "nothing of what was expected here") + ".",
         "",
     ]
+    lines += [f"**Not as in the paper:** {unlike(one)}.", ""]
     lines += ["**Held:** " + ("; ".join(map(told, held)) if held else "nothing") + ".", ""]
     lines += [
         "002 (3.1, appendix C) asks whether the accuracy after retraining tells how much was removed. Its masks explain nothing: "

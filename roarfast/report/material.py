@@ -12,6 +12,7 @@ from roarfast.report import panel_tables, run_tables
 from roarfast.report.answers import class_table, random_over_images, stored_answers
 from roarfast.report.audit import Audit, audit
 from roarfast.report.bits import bits, bits_counts_table
+from roarfast.report.discrimination import random_table, spread_table
 from roarfast.report.examples import stored_examples
 from roarfast.report.explorer import explorer
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
@@ -20,6 +21,7 @@ from roarfast.report.figures.bands import bands_figure
 from roarfast.report.figures.blur import tv_arrows
 from roarfast.report.figures.curves import accuracy_curves, overview
 from roarfast.report.figures.differences import table_figure
+from roarfast.report.figures.families import family_figures
 from roarfast.report.figures.leakage import leakage_figure
 from roarfast.report.figures.oracles import oracle_figure
 from roarfast.report.figures.parts import equal_damage_figure, parts_figure
@@ -63,6 +65,7 @@ class PanelView:
     arrows: plotting.Figure | None
     scatter: plotting.Figure | None
     accuracy: Table
+    random: Table | None
     classes: Table | None
     differences: list[Table]
     fits: Table
@@ -173,6 +176,8 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
         "all_scores": score_tables(scored, found, None) if several else [],
         "overview": overview([a.panel for a in audits], pictures) if audits else None,
         "probability": overview(with_probability, pictures, PROBABILITY) if with_probability else None,
+        "families": family_figures([a.panel for a in audits], pictures),
+        "spread": spread_table([a.panel for a in audits]),
         "compared": run_tables.compared_table(results, audits, leaks),
         "curve_scores": curve_score_table(curves) if curves else None,
         "agreement": agreement_matrix(curves, scored),
@@ -218,6 +223,7 @@ def _panel_view(
         arrows=tv_arrows(panel, pictures),
         scatter=tv_scatter(panel, pictures),
         accuracy=panel_tables.accuracy_table(panel),
+        random=random_table(panel),
         classes=classes,
         differences=panel_tables.difference_tables(one),
         fits=panel_tables.fits_table(panel),

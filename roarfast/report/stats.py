@@ -23,7 +23,7 @@ Better = Literal["lower", "higher"]
 
 __all__ = [
     "Better", "Fit", "Interval", "PairedTest", "holm", "kendall_tau", "linear_fit", "mean_interval", "paired_test", "ranks",
-    "spearman", "t_power", "t_quantile",
+    "spearman", "t_p", "t_power", "t_quantile",
 ]  # fmt: skip
 
 EXACT_SPEARMAN_UP_TO = 8  # 8! = 40,320 orders are quick; above, the t approximation is close enough
@@ -98,6 +98,16 @@ def _scipy() -> Any:
 def t_quantile(df: int, level: float = 0.95) -> float:
     """The t below which |T| stays with probability `level`: 12.71 for one degree of freedom, 2.78 for four."""
     return float(_scipy().t.ppf(0.5 + level / 2, df))
+
+
+def t_p(t: float, df: int) -> float:
+    """Two-sided p of a t value.
+
+    Example:
+        >>> round(t_p(2.776445, 4), 4)
+        0.05
+    """
+    return float(2 * _scipy().t.sf(abs(t), df))
 
 
 def t_power(shift: float, df: int, level: float = 0.95) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.bits import bits_count_rows, bits_rows
+from roarfast.report.discrimination import random_rows, spread_rows
 from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
 from roarfast.report.oracles import oracle_cells, oracle_rows
@@ -45,6 +46,10 @@ def write_tables(
         ("times", _times(everything)),
     ):
         written.append(write_csv(folder / f"{name}.csv", rows))
+    panels = [a.panel for a in audits]
+    for name, rows in (("random", list(random_rows(panels))), ("spread", list(spread_rows(panels)))):
+        if rows:
+            written.append(write_csv(folder / f"{name}.csv", rows))
     if masks := oracle_cells(everything):
         written.append(write_csv(folder / "oracles.csv", oracle_rows(masks)))
     if any(a.bits for a in audits):

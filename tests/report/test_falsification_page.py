@@ -50,6 +50,7 @@ def test_all_gates_hold(tmp_path: Path) -> None:
     assert [float(g["value"]) for g in gates] == pytest.approx([0.3, 0.205, 0.155, 0.1, 1.0, 0.45])
     page = (folder / "README.md").read_text()
     assert "**Did not hold:** nothing" in page.splitlines()[2] and "8.0 on the clock" in page
+    assert "**Not as in the paper:** the base model 60.5 % (paper 88.7); center, retrained and tested" in page
     assert (folder / "figure.png").read_bytes()[:4] == b"\x89PNG"
 
 

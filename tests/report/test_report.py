@@ -105,6 +105,8 @@ def test_everything_is_written(full: Path) -> None:
         "leakage",
         "times",
         "scores",
+        "random",
+        "spread",
     }
 
 
