@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from roarfast.explain.deeplift import warn_of_unseen
 from roarfast.explain.names import check_custom
 from roarfast.explain.record import Estimator
 
@@ -54,6 +55,7 @@ def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:
             for name, value in options.items()
             if name not in taken
         }
+        warn_of_unseen(model, made)
         x = x.detach().requires_grad_()
         result = made(model, **own).attribute(x, target=target, **rest)  # type: ignore[attr-defined]
         return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
@@ -83,6 +85,7 @@ def from_captum(attribution: Any, name: str | None = None, **arguments: Any) -> 
             raise ValueError(
                 f"{type(attribution).__name__} was made for another model ({type(own).__name__}) than the one explained"
             )
+        warn_of_unseen(model, type(attribution))
         result = attribution.attribute(x, target=target, **arguments)
         return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
 

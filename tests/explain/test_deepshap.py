@@ -1,5 +1,7 @@
 """DeepSHAP through captum: closed form of a linear model, completeness of a net with ReLUs, no trace left."""
 
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -31,3 +33,22 @@ def test_completeness_and_the_explainer() -> None:
     torch.testing.assert_close(Explainer(net, ["deepshap"], batch_size=2)(x)["deepshap"], maps["deepshap"])
     assert all(p.grad is None and p.requires_grad for p in net.parameters())
     assert not any(m._forward_hooks or m._backward_hooks for m in net.modules())
+
+
+def test_activations_that_captum_does_not_see_are_named() -> None:
+    from captum.attr import DeepLift, Saliency
+
+    from roarfast.explain import from_captum
+    from roarfast.explain.deeplift import unseen_activations
+
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU6(), nn.Flatten(), nn.Linear(64, 3), nn.GELU()).eval()
+    x, y = torch.rand(2, 3, 6, 6), torch.tensor([2, 0])
+    assert unseen_activations(net) == ["GELU", "ReLU6"]
+    with pytest.warns(UserWarning, match="DeepLiftShap has no rule for GELU, ReLU6: it takes the plain gradient"):
+        deepshap(net, x, y)
+    with pytest.warns(UserWarning, match="captum's DeepLift has no rule for GELU, ReLU6"):
+        Explainer(net, [from_captum(DeepLift(net))])(x)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*has no rule.*")
+        Explainer(net, [from_captum(Saliency(net))])(x)
+        deepshap(nn.Sequential(nn.Flatten(), nn.Linear(108, 3), nn.ReLU()).eval(), x, y)

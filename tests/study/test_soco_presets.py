@@ -92,7 +92,7 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The preset on small photos with a small net: every protocol, null and captum's DeepLift."""
     pytest.importorskip("captum")
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "small_net.py").write_text(
+    (tmp_path / "net_of_photos.py").write_text(
         "from roarfast.train import build_model\n"
         "def make(num_classes):\n    return build_model('convnet', num_classes, 3, widths=[4, 4, 4, 4])\n"
     )
@@ -103,7 +103,7 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         labels=np.arange(12) // 4,
     )
     text = changed(
-        "imagenet-photos", ("roarfast.train.lite:efficientnet_lite", "small_net:make"), ("test_size = 100", "test_size = 5"),
+        "imagenet-photos", ("roarfast.train.lite:efficientnet_lite", "net_of_photos:make"), ("test_size = 100", "test_size = 5"),
         ("ig_steps = 8", "ig_steps = 2"), ("noise_samples = 4", "noise_samples = 2"), ('device = "auto"', 'device = "cpu"'),
     )  # fmt: skip
     (tmp_path / "study.toml").write_text(text)
@@ -116,23 +116,10 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert {r.null for r in study.results} == {"own", "swap"}
     tool = Path(__file__).resolve().parents[2] / "tools" / "photo_page.py"
-    command = [
-        sys.executable,
-        str(tool),
-        str(study.folder),
-        "--data-root",
-        str(tmp_path),
-        "--out",
-        str(tmp_path),
-        "--resamples",
-        "20",
-    ]
-    subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-    )
+    command = [sys.executable, str(tool), str(study.folder), "--data-root", str(tmp_path), "--out", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([*command, "--resamples", "20"], check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
     page = (tmp_path / "README.md").read_text()
     assert "on 5 photos" in page and "| equal damage ↑ |" in page and (tmp_path / "curves.png").exists()
 

@@ -11,6 +11,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from roarfast.explain.deeplift import warn_of_unseen
 from roarfast.explain.record import Estimator
 
 BASELINES, SEED = 6, 0x5EED
@@ -39,6 +40,7 @@ def deepshap(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
         from captum.attr import DeepLiftShap
     except ImportError:
         raise ImportError("estimator 'deepshap' needs captum: pip install captum") from None
+    warn_of_unseen(model, DeepLiftShap)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that hooks are set, which are removed after
         found = DeepLiftShap(model).attribute(x, baselines(x.shape[1:]).to(x), target=target)
