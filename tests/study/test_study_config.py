@@ -45,6 +45,18 @@ def test_paper_presets_carry_the_settings_of_the_paper(data: str) -> None:
         assert block.drops == [0.1, 0.3, 0.5, 0.7, 0.9] if table_1 else block.drops == [0.1, 0.3, 0.5]
 
 
+def test_roar_imagenet_has_the_thirteen_signed_estimators_of_its_paper() -> None:
+    config = parse_config(PRESETS["roar-imagenet"])
+    cells = [cell for cell in grid_cells(config) if cell.protocol != "base"]
+    assert {cell.estimator for cell in cells} == {
+        "grad", "gb", "ig", "grad^2", "gb^2", "ig^2", "sg", "sg(gb)", "sg(ig)", "sg-sq", "sg-sq(gb)", "sg-sq(ig)", "rand",
+    }  # fmt: skip
+    assert config.explain.aggregate == "mean(raw)" and config.trials == 3
+    assert {cell.protocol for cell in cells} == {"roar", "kar", "no-retrain"}
+    assert {c.estimator for c in cells if c.drop == 0.99} == {"rand"}
+    assert {c.drop for c in cells if c.estimator == "grad"} == {0.1, 0.3, 0.5, 0.7, 0.9}
+
+
 def test_the_lines_that_the_presets_offer_work() -> None:
     """Base models of ROAD by MMClassification's recipe, CUB-200 at the size of the paper's code, retraining from the base."""
     road = parse_config(
