@@ -148,7 +148,7 @@ def calibrate(config: StudyConfig, device: str, workers: int = 1, start: bool = 
         device
     )
     n = min(_SAMPLE, len(train), len(test), recipe.batch_size)
-    x = (torch.from_numpy(np.ascontiguousarray(train.images[:n])).permute(0, 3, 1, 2).float() / 255).to(device)
+    x = (torch.from_numpy(np.array(train.images[:n])).permute(0, 3, 1, 2).float() / 255).to(device)
     y = torch.from_numpy(train.labels[:n]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
 

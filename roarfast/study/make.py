@@ -105,7 +105,7 @@ def _maps(w: Work, task: MapsTask, clock: Clock, on_update: Update) -> Info:
                 nonlocal done
                 on_update(f"{done} of {total} images")
                 done += len(images)
-                x = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255
+                x = torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).float() / 255  # a copy: packs are read-only
                 return (x - _column(mean)) / _column(std) if normalised else x
 
             for estimator in task.estimators:
