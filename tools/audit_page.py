@@ -108,9 +108,14 @@ def write_page(parts, accuracies, names, out):
     )
     header = ["score", "fill", "score 2", "fill 2", "maps", "tau", "low", "high"]
     kind = {False: "all", True: "plain"}
-    save(
-        out / "agreement.csv", header, [[*a, *b, kind[p], *numbers(e)] for p in pairs for (a, b), e in pairs[p].items()]
-    )
+    # Of 1,200 pairs those that are compared: scores with their usual fills, and the fills of one score.
+    compared = [
+        [*a, *b, kind[p], *numbers(e)]
+        for p in pairs
+        for (a, b), e in pairs[p].items()
+        if a[0] == b[0] or (a[1] == usual(a[0]) and b[1] == usual(b[0]))
+    ]
+    save(out / "agreement.csv", header, compared)
     save(
         out / "trials.csv",
         ["score", "fill", "maps", "tau", "low", "high"],

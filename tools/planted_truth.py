@@ -3,6 +3,7 @@
 python tools/planted_truth.py                 # trains what is missing, scores what is missing, writes the page
 python tools/planted_truth.py --workers 2     # seeds in two processes; a run that is stopped goes on where it was
 python tools/planted_truth.py --page          # only the page, from the records
+python tools/planted_truth.py --scores soundness     # only these, as records that take the place of what was there
 
 A seed has its own base model, its own test images and its own noise in the maps, so intervals over seeds hold all three.
 """
@@ -42,7 +43,8 @@ SCORES = {
     "insertion": ("insertion", _CURVE),
     "pixel flipping": ("pixel_flipping", _CURVE),
     "completeness": ("completeness", {"rates": (0.2, 0.4, 0.6, 0.8)}),
-    "soundness": ("soundness", {"step": 0.1, "unreached": "highest"}),
+    "soundness": ("soundness", {"step": 0.04, "unreached": "highest"}),
+    "soundness at 0.8": ("soundness", {"step": 0.04, "level": 0.8, "unreached": "highest"}),
     "sensitivity-n": ("sensitivity_n", _SUBSETS),
     "faithfulness correlation": ("faithfulness_correlation", {"size": 0.2, "draws": 12}),
     "infidelity": ("infidelity", _SUBSETS),
@@ -75,10 +77,11 @@ class Scoring:
         """A score that is the mean of one number per image."""
         self.put(name, score, weighted_mean(np.asarray(per_image, np.float64)))
 
-    def run(self, name, a, again):
-        """All scores of one set of maps; `again` are the maps planted for another model."""
+    def run(self, name, a, labels):
+        """The scores with these labels of one set of maps."""
         tensor = torch.from_numpy(a)
-        for label, (score, settings) in SCORES.items():
+        for label in labels:
+            score, settings = SCORES[label]
             record = metrics.get_score(score)
             extra = {"model": self.tuned} if score == "f_fidelity" else {}
             outcome = record.run(self.problem, tensor, **settings, **extra)
@@ -86,6 +89,10 @@ class Scoring:
             self.put(name, label, lambda w, s=statistic, sign=sign: sign * s(w))
             if score == "completeness":
                 self.mean(name, "completeness, excess", outcome.curves["excess"].values.mean(0))
+
+    def run_parts(self, name, a, again):
+        """ROAD and its parts, and what is known of the maps; `again` are the maps planted for another model."""
+        tensor = torch.from_numpy(a)
         how = metrics.Perturbation()
         own = self.own[name] = self.problem.respond(tensor, DROPS, how)
         null = self.null[name] = self.problem.respond(torch.from_numpy(metrics.null_maps(a, "swap")), DROPS, how)
@@ -153,7 +160,8 @@ def score_seed(seed, arguments):
     """Scores of one seed, as a record beside the page."""
     torch.set_num_threads(arguments.threads)
     rf.set_num_threads(arguments.threads)
-    path = arguments.out / "records" / f"seed-{seed}.csv"
+    chosen_scores = arguments.scores or list(SCORES)
+    path = arguments.out / "records" / f"seed-{seed}{'-part' if arguments.scores else ''}.csv"
     if path.exists():
         return
     began = time.monotonic()
@@ -170,14 +178,26 @@ def score_seed(seed, arguments):
     planted, again = (planted_maps(data.images, data.masks, seed=seed) for _ in range(2))
     for k in map(PostProcess.parse, arguments.postprocess):
         for name, a in planted.items():
-            scoring.run(f"{name} | {k}", k(a), k(again[name]))
+            scoring.run(f"{name} | {k}", k(a), chosen_scores)
+            if not arguments.scores:
+                scoring.run_parts(f"{name} | {k}", k(a), k(again[name]))
         print(f"seed {seed}: {k}, {time.monotonic() - began:.0f} s", flush=True)
-    scoring.equal_damage()
+    if not arguments.scores:
+        scoring.equal_damage()
+    write_record(path, accuracy, scoring.rows)
+
+
+def write_record(path, accuracy, rows):
+    """A row per group of images and map, a column per score; blank where a score is not asked for."""
+    table, scores = {}, list(dict.fromkeys(row[2] for row in rows))
+    for group, name, score, value in rows:
+        table.setdefault((group, name), {})[score] = f"{value:.6g}"
     part = path.with_suffix(".part")
     with part.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["accuracy", "objects", "map", "score", "value"])
-        writer.writerows((f"{accuracy:.4f}", *row[:3], f"{row[3]:.6g}") for row in scoring.rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["accuracy", "objects", "map", *scores])
+        for key, by_score in table.items():
+            writer.writerow([f"{accuracy:.4f}", *key, *(by_score.get(s, "") for s in scores)])
     part.replace(path)
 
 
@@ -193,6 +213,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("docs/results/planted-truth"))
     parser.add_argument("--workers", type=int, default=1, help="processes, each with a seed of its own")
     parser.add_argument("--threads", type=int, default=1, help="of a process")
+    parser.add_argument("--scores", nargs="+", choices=list(SCORES), metavar="SCORE", help="only these")
     parser.add_argument("--page", action="store_true", help="only write the page from the records")
     arguments = parser.parse_args()
     (arguments.out / "records").mkdir(parents=True, exist_ok=True)

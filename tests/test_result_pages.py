@@ -1,0 +1,76 @@
+"""Pages of results are what their tools write from the records beside them."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+ROOT = Path(__file__).parents[1]
+RESULTS, TOOLS = ROOT / "docs" / "results", ROOT / "tools"
+if not RESULTS.exists() or not TOOLS.exists():
+    pytest.skip("not a checkout", allow_module_level=True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "folder"), [("planted_truth.py", "planted-truth"), ("watermark_study.py", "watermark")]
+)
+def test_the_page_is_what_the_records_say(tool, folder, tmp_path) -> None:
+    shutil.copytree(RESULTS / folder / "records", tmp_path / "records")
+    if (speed := RESULTS / folder / "speed.csv").exists():
+        shutil.copy(speed, tmp_path)
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / tool), "--page", "--out", str(tmp_path)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    written = [p for p in tmp_path.iterdir() if p.suffix in (".md", ".csv")]
+    assert len(written) > 1
+    for path in written:
+        assert path.read_text() == (RESULTS / folder / path.name).read_text(), path.name
+
+
+def test_planted_truth_of_the_page() -> None:
+    with (RESULTS / "planted-truth" / "trust.csv").open() as file:
+        rows = {(r["objects"], r["score"]): r for r in csv.DictReader(file)}
+    assert len({k[0] for k in rows}) == 4 and sum(name.startswith("seed") for name in next(iter(rows.values()))) == 5
+    assert np.isnan(float(rows["all", "ROAD, model part"]["rank correlation"]))  # 0 for every map
+    for group in {k[0] for k in rows}:
+        assert np.isfinite(float(rows[group, "ROAD, equal damage"]["rank correlation"]))
+    with (RESULTS / "planted-truth" / "nulls.csv").open() as file:
+        nulls = {(r["map"], r["null"]): r for r in csv.DictReader(file)}
+    assert nulls["rand | plain", "swap"]["within two"] == "True"
+
+
+def test_the_page_of_an_audit(tmp_path, monkeypatch) -> None:
+    from torch import nn
+
+    from roarfast import metrics
+
+    monkeypatch.syspath_prepend(str(TOOLS))
+    from audit_page import write_page
+
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 3))
+    images, labels = rng.integers(0, 256, (12, 3, 8, 8), dtype=np.uint8), rng.integers(0, 3, 12)
+    scores = {"deletion": ["dataset_mean", "zero"], "insertion": ["blur"], "infidelity": ["dataset_mean"]}
+    parts = []
+    for trial in range(2):
+        maps = {f"{name}, model {trial}": rng.random((12, 8, 8)) for name in ("a", "b", "c")}
+        parts.append(
+            metrics.audit(net, images, maps, labels=labels, scores=scores, layout="NCHW", resamples=20, progress=False)
+        )
+    write_page(parts, np.array([0.5, 0.6]), ["a", "b", "c"], tmp_path)
+    page = (tmp_path / "README.md").read_text()
+    assert "2 base models (50.0%, 60.0% of the test images), 12 test images" in page
+    assert "| deletion | zero |" in page and "not by a bit, with any fill" in page
+    for name, count in (("audit.csv", 4 * 6), ("trials.csv", 2 * 4), ("values.csv", 4 * 2 * 3 * 7)):
+        with (tmp_path / name).open() as file:
+            assert len(list(csv.DictReader(file))) == count, name
