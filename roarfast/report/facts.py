@@ -19,8 +19,8 @@ STARTED_FROM_BASE = (
 )
 
 RANKS_FEATURES = (
-    "Features were ranked, not pixels: a rate counts the channels of all pixels, which are removed apart. Random pixels and blocks lose all "
-    "their channels, which hurts more at the same rate: they are no yardstick for these maps."
+    "Features were ranked, not pixels: a rate counts the channels of all pixels, which are removed apart, also at random. Random blocks, and maps "
+    "without channels, lose whole pixels, which hurts more at the same rate."
 )
 
 

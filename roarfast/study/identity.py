@@ -67,7 +67,9 @@ class Identity:
     def maps(self, estimator: str, trial: int) -> dict[str, Any]:
         """What defines the maps of an estimator; baselines and oracles do not depend on the model."""
         if estimator in MODEL_FREE:
-            return {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
+            found = {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
+            features = estimator == "rand" and str(self.explain.get("aggregate", "")).startswith("none")
+            return found | _only("features", features)
         base = split_name(estimator).base
         foreign = self.outside.get("estimators", {}).get(base)
         ours = None if foreign or base not in known() or known()[base].version == 1 else known()[base].version

@@ -178,13 +178,10 @@ class _Builder:
             base=source.base if source else None,
         )
 
-    def _ranks_features(self, estimator: str) -> bool:
-        return self.config.explain.ranks_features and estimator not in MODEL_FREE and "@" not in estimator
-
     def _add_examples(self, chosen: list[Cell]) -> None:
         """A strip of example images per estimator, of the first trial."""
         for estimator in dict.fromkeys(c.estimator for c in chosen if c.protocol != "base" and c.trial == 0):
-            if self._ranks_features(estimator):  # strips show masks of pixels
+            if self.config.explain.ranks_features_of(estimator):  # strips show masks of pixels
                 continue
             codes = [
                 task

@@ -213,6 +213,10 @@ class ExplainConfig(Section):
         """Whether a pixel's channels are ranked, and removed, apart."""
         return self.canonical_aggregate.startswith("none(")
 
+    def ranks_features_of(self, estimator: str) -> bool:
+        """The same of one estimator: not of rectangles and oracles, nor of one with an aggregation of its own."""
+        return self.ranks_features and "@" not in estimator and (estimator == "rand" or estimator not in MODEL_FREE)
+
 
 class RemovalConfig(Section):
     """Which pixels count as the top t, and what takes their place."""
@@ -396,11 +400,12 @@ class StudyConfig(Section):
     @model_validator(mode="after")
     def _features_or_pixels(self) -> StudyConfig:
         for i, block in enumerate(self.grid if self.explain.ranks_features else ()):
-            ranked = [e for e in block.estimators_of(self.explain) if e not in MODEL_FREE and "@" not in e]
+            ranked = [e for e in block.estimators_of(self.explain) if self.explain.ranks_features_of(e)]
             if ranked and (whole := [name for name in block.protocols if not find(name).features]):
                 raise ValueError(
                     f"grid.{i}.protocols: {whole[0]!r} removes whole pixels, but explain.aggregate = {self.explain.aggregate!r} "
-                    f"ranks the channels of a pixel apart. Give this block an aggregate of its own, such as 'mean(abs)'"
+                    f"ranks the channels of a pixel apart, those of {ranked[0]!r} too. Give this block an aggregate of its own, such as "
+                    "'mean(abs)', without rand"
                 )
         return self
 

@@ -34,6 +34,8 @@ class Selection:
     outside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     labels: npt.NDArray[np.int64] | None = None
     classes: int = 0
+    channels: int = 1
+    """Of `rand` where features are ranked; those of maps are in their shape."""
 
     def codes(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> tuple[npt.NDArray[np.uint8], Any]:
         """Codes and post-processed maps of some images.
@@ -64,7 +66,8 @@ class Selection:
     def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
         """The maps after post-processing, `[B, H, W]` or `[B, C, H, W]`."""
         if self.baseline == "rand":
-            return np.asarray(rf.pixel_random((len(rows), *size), seed=self.seed, index=rows), np.float32)
+            planes, ids = ((self.channels,), _feature_ids(rows, self.channels)) if self.channels > 1 else ((), rows)
+            return np.asarray(rf.pixel_random((len(rows), *planes, *size), seed=self.seed, index=ids), np.float32)
         if self.baseline in ORACLES:
             assert self.labels is not None
             return oracle_maps(self.baseline, self.labels[rows], size, self.classes)
@@ -73,8 +76,13 @@ class Selection:
         if some.ndim == 4 and some.shape[1] == 1:  # of an estimator without channels: pixels after all
             some = some[:, 0]
         if some.ndim == 4:  # random steps draw for each channel
-            ids = (rows[:, None] * some.shape[1] + np.arange(some.shape[1])).reshape(-1)
+            ids = _feature_ids(rows, some.shape[1])
         return np.asarray(chain(some, seed=self.seed, index=ids), np.float32)
+
+
+def _feature_ids(rows: npt.NDArray[np.int64], channels: int) -> npt.NDArray[np.int64]:
+    """An id for each channel of each image."""
+    return (rows[:, None] * channels + np.arange(channels)).reshape(-1)
 
 
 def select(
@@ -95,7 +103,7 @@ def select(
     """
     n, h, w = (int(extent) for extent in shape)
     per_drop = selection.baseline == "block"
-    channels = 1 if maps is None or len(maps.shape) == 3 else int(maps.shape[1])
+    channels = selection.channels if maps is None or len(maps.shape) == 3 else int(maps.shape[1])
     out_shape = (len(selection.drops), n, h, w) if per_drop else (n, channels, h, w) if channels > 1 else (n, h, w)
     out = create_memmap(path, np.uint8, out_shape)
     removed = np.zeros(len(selection.drops))

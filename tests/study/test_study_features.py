@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from helpers.study_helpers import TINY, write_tiny
@@ -71,8 +73,8 @@ def test_features_are_removed_one_by_one(finished: Study) -> None:
     assert {r.status for r in results.values()} == {"done"}
     assert results["roar", "grad"].removed_fraction == int(0.3 * FEATURES) / FEATURES
     assert results["kar", "grad"].removed_fraction == 1 - int(0.3 * FEATURES) / FEATURES
-    for pixels in ("gc", "rand"):  # maps without channels, and masks without maps
-        assert results["roar", pixels].removed_fraction == int(0.3 * 1024) / 1024
+    assert results["roar", "gc"].removed_fraction == int(0.3 * 1024) / 1024, "maps without channels"
+    assert results["roar", "rand"].removed_fraction == int(0.3 * FEATURES) / FEATURES
     assert results["road", "grad@mean(abs)"].removed_fraction == int(0.3 * 1024) / 1024
     assert RANKS_FEATURES in doubts(load(finished.folder))
 
@@ -126,7 +128,7 @@ def test_masks_of_features_are_images_in_colour(finished: Study) -> None:
 
 def test_the_report_goes_without_strips_of_them(finished: Study) -> None:
     examples = {path.stem for path in (finished.folder / "examples").iterdir()}
-    assert examples == {"rand", "block", "grad.mean.abs"}
+    assert examples == {"block", "grad.mean.abs"}
     assert "Features were ranked, not pixels" in build(finished.folder).read_text(encoding="utf-8")
 
 
@@ -134,5 +136,20 @@ def test_protocols_that_remove_whole_pixels_are_refused() -> None:
     for protocol in ("road", "road-retrain", "no-retrain", "deletion", "soundness"):
         with pytest.raises(ConfigError, match=rf"grid\.0\.protocols.*'{protocol}' removes whole pixels, but explain"):
             parse_config(TEXT.replace('["roar", "kar"]', f'["roar", "{protocol}"]'))
-    alone = TEXT.replace('["grad", "gc", "rand", "block"]', '["rand"]').replace('["roar", "kar"]', '["road"]')
-    assert parse_config(alone).explain.ranks_features, "random pixels are pixels anyway"
+    block = TEXT.replace('["grad", "gc", "rand", "block"]', '["block"]').replace('["roar", "kar"]', '["road"]')
+    assert parse_config(block).explain.ranks_features, "rectangles are pixels anyway"
+
+
+def test_random_features_are_another_baseline_than_random_pixels(tmp_path: Path) -> None:
+    keys = {}
+    for aggregate in ("none(raw)", "none(abs)", "mean(abs)", "sum(raw)"):
+        text = TEXT.split('\n[[grid]]\nprotocols = ["roar"]\n')[0].replace("none(raw)", aggregate)
+        cells = Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run").setup("cpu", 1).cells
+        keys[aggregate] = {key for key, cell in cells.items() if cell.estimator == "rand"}
+    assert keys["none(raw)"] == keys["none(abs)"] and keys["mean(abs)"] == keys["sum(raw)"]
+    assert not keys["none(raw)"] & keys["mean(abs)"]
+    selection = Selection((0.5,), "exact", "morf", "plain", 3, "rand", channels=3)
+    codes, noise = selection.codes(None, np.arange(5), (8, 8))
+    assert codes.shape == (5, 3, 8, 8) and ((codes == 0).reshape(5, -1).sum(1) == 96).all()
+    np.testing.assert_array_equal(selection.codes(None, np.arange(3, 5), (8, 8))[0], codes[3:])
+    assert not np.array_equal(noise[:, 0], noise[:, 1])
