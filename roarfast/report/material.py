@@ -25,6 +25,7 @@ from roarfast.report.figures.families import family_figures
 from roarfast.report.figures.leakage import leakage_figure
 from roarfast.report.figures.oracles import oracle_figure
 from roarfast.report.figures.parts import equal_damage_figure, parts_figure
+from roarfast.report.figures.rates import rate_strips
 from roarfast.report.figures.regression import tv_scatter
 from roarfast.report.figures.strips import strips
 from roarfast.report.grid import BASELINES, Panel, mask_only, panels, without_oracles
@@ -148,7 +149,7 @@ def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[s
     for one in audits:
         table_figure(one, pictures)
     kept = stored_examples(files, [*estimators, *dict.fromkeys(name for one in masks for name in one.names)])
-    stills = strips(kept, pictures)
+    stills = [*rate_strips([a.panel for a in audits], kept, pictures), *strips(kept, pictures)]
     answers = stored_answers(of_maps, files, lambda c: True)
     scored = scored_panels([a.panel for a in audits], lambda panel: random_over_images(answers, panel))
     found = study_parts(of_maps, answers)

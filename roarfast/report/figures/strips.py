@@ -39,19 +39,19 @@ def strip(one: Examples, folder: Path) -> Figure:
         f"Example images for {title}: input, then for {', '.join(one.postprocesses)} the map, the mask (removed pixels are dark) and the "
         "modified image."
     )
-    return _picture(rows, headings, folder, f"examples-{one.file}", title, words)
+    return picture(rows, headings, folder, f"examples-{one.file}", title, words)
 
 
 def _row(one: Examples, m: int, d: int) -> list[Pixels]:
-    row = [_rgb(one.images[m])]
+    row = [rgb(one.images[m])]
     for k in range(len(one.postprocesses)):
         shades = np.where(one.masks[k, d, m], 40, 235).astype(np.uint8)[..., None]
-        row += [_coloured(one.processed[k, m]), _rgb(shades), _rgb(one.modified[k, d, m])]
+        row += [_coloured(one.processed[k, m]), rgb(shades), rgb(one.modified[k, d, m])]
     return row
 
 
-def _rgb(pixels: npt.NDArray[Any]) -> Pixels:
-    """`[H, W, 1]` or `[H, W, 3]` as three channels."""
+def rgb(pixels: npt.NDArray[Any]) -> Pixels:
+    """Pixels `[H, W, 1]` or `[H, W, 3]` as three channels."""
     return np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8)
 
 
@@ -65,29 +65,35 @@ def _coloured(values: npt.NDArray[Any]) -> Pixels:
     return np.asarray(colormaps["viridis"](scaled, bytes=True))[..., :3]
 
 
-def _picture(rows: list[list[Pixels]], headings: list[str], folder: Path, name: str, title: str, words: str) -> Figure:
+def picture(
+    rows: list[list[Pixels]], headings: list[str], folder: Path, name: str, title: str, words: str,
+    labels: Sequence[Sequence[str]] = (),
+) -> Figure:  # fmt: skip
+    """Rows of images as a PNG file, headings above the columns and, where there are `labels`, one above each image."""
     height, width = rows[0][0].shape[:2]
-    step = 1 + GAP
+    step, above = 1 + GAP, 0.2 if labels else 0.0
     aspect = height / width
-    inches = 1.02
+    inches, high = 1.02, aspect + GAP + above
     with plotting.style() as new_figure:
-        figure = new_figure(inches * step * len(headings), inches * (len(rows) * (aspect + GAP) + 0.28))
+        figure = new_figure(inches * step * len(headings), inches * (len(rows) * high + 0.28))
         figure.set_layout_engine(None)
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_xlim(0, step * len(headings))
-        axis.set_ylim(len(rows) * (aspect + GAP), -0.28)
+        axis.set_ylim(len(rows) * high, -0.28)
         axis.axis("off")
         for j, heading in enumerate(headings):
             axis.text(j * step + 0.5, -0.1, heading, ha="center", va="center", fontsize=8)
         for i, row in enumerate(rows):
-            top = i * (aspect + GAP)
+            top = i * high + above
             for j, pixels in enumerate(row):
                 extent = (j * step, j * step + 1, top + aspect, top)
                 axis.imshow(
                     pixels, extent=extent, interpolation="nearest" if width < 96 else "antialiased", aspect="auto"
                 )
+                if labels:
+                    axis.text(j * step + 0.5, top - above / 2, labels[i][j], ha="center", va="center", fontsize=7)
         axis.set_xlim(0, step * len(headings))
-        axis.set_ylim(len(rows) * (aspect + GAP), -0.28)
+        axis.set_ylim(len(rows) * high, -0.28)
         folder.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
