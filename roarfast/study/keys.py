@@ -69,15 +69,19 @@ class Seeds:
         """Which test images a temperature is fitted on; the same for all cells, so that they can be compared."""
         return derive_seed(self.study, "halves")
 
-    def table(self, trials: int, baselines: tuple[str, ...], noise: tuple[str, ...]) -> dict[str, Any]:
+    def table(
+        self, trials: int, baselines: tuple[str, ...], noise: tuple[str, ...], moved: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """All of them by trial and use, as the report shows them.
 
         Args:
             trials: How many.
             baselines: Which of `rand` and `block` the study has.
             noise: Splits whose images are imputed.
+            moved: Splits whose masks a null moves.
         """
         rows: dict[str, Any] = {"study": self.study, "fill": {s: self.fill(s) for s in ("train", "test")}}
+        rows["temperature"] = {"halves of the test images": self.halves()}
         for trial in range(trials):
             row = {"base": self.base(trial), "retrain": self.retrain(trial), "explain": self.explain(trial)}
             for split in ("train", "test"):
@@ -85,5 +89,7 @@ class Seeds:
                 row |= {f"{name} {split}": self.baseline(name, trial, split) for name in baselines}
                 if split in noise:
                     row[f"noise {split}"] = self.noise(trial, split)
+                if split in moved:
+                    row[f"null {split}"] = self.null(trial, split)
             rows[f"trial {trial}"] = row
         return rows

@@ -15,6 +15,7 @@ import numpy as np
 
 from roarfast._objects import is_kept, make_importable
 from roarfast.metrics.information import entropy
+from roarfast.metrics.nulls import NULLS
 from roarfast.study.cluster.cluster import Cluster
 from roarfast.study.config import load_config, validate
 from roarfast.study.environment import choose_devices, hardware, versions
@@ -121,7 +122,9 @@ class Study:
         baselines = tuple(name for name in BASELINES if any(cell.estimator == name for cell in cells))
         imputing = {find(cell.protocol) for cell in cells if cell.protocol != "base" and find(cell.protocol).imputes}
         splits = ("train",) * any(protocol.trains for protocol in imputing) + ("test",) * bool(imputing)
-        return Seeds(self.config.seed).table(max(cell.trial for cell in cells) + 1, baselines, splits)
+        moving = [find(cell.protocol) for cell in cells if cell.null in NULLS]
+        moved = ("train",) * any(protocol.trains for protocol in moving) + ("test",) * bool(moving)
+        return Seeds(self.config.seed).table(max(cell.trial for cell in cells) + 1, baselines, splits, moved)
 
     def setup(
         self,

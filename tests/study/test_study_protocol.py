@@ -105,7 +105,8 @@ def test_the_report_lists_the_seeds_that_were_used(tmp_path: Path, monkeypatch: 
         used.add(seed)
         return seed
 
-    config = write_tiny(tmp_path, estimators='["grad", "rand", "block"]', postprocess='["plain"]', drops="[0.5]")
+    drops = '[0.5]\nnull = ["own", "swap"]'
+    config = write_tiny(tmp_path, estimators='["grad", "rand", "block"]', postprocess='["plain"]', drops=drops)
     config.write_text(config.read_text().replace("[[grid]]", '[removal]\nfill = "noise"\n[[grid]]'))
     study = Study.from_toml(config, tmp_path / "run")
     listed = study.seeds()
