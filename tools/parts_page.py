@@ -163,7 +163,7 @@ def _not_bought(tables: Tables, dataset: str) -> str:
     low, high = float(mean["equal_damage_low"]), float(mean["equal_damage_high"])
     kind = "a gain beyond its interval" if low > 0 else "a loss beyond its interval" if high < 0 else "no clear change"
     return (
-        f"{TITLES.get(dataset, dataset)}, what is left: at equal damage a Gaussian still changes maps that ask the model by {with_interval(mean, 'equal_damage', 2)} points "
+        f"- {TITLES.get(dataset, dataset)}: at equal damage a Gaussian still changes maps that ask the model by {with_interval(mean, 'equal_damage', 2)} points "
         f"({kind}), and Sobel's edges by {with_interval(edges, 'equal_damage')}: blurred edges cover objects, which is knowledge of the image, and only the model part, 0 for them, says so."
     )
 
@@ -173,7 +173,7 @@ def _found(tables: Tables, dataset: str) -> str:
     row = _change(tables, dataset, "estimators that ask the model", "gaussian(1)")
     share = float(row["equal_damage"]) / -float(row["own"])
     return (
-        f"**{TITLES.get(dataset, dataset)}**: a Gaussian of σ = 1 lowers ROAD's accuracy by {points(row, 'own').lstrip('−')} points, which counts as better. It adds "
+        f"- **{TITLES.get(dataset, dataset)}**: a Gaussian of σ = 1 lowers ROAD's accuracy by {points(row, 'own').lstrip('−')} points, which counts as better. It adds "
         f"{points(row, 'shape', 2)} points of shape, {points(row, 'image', 2)} of image and {points(row, 'model', 2)} of model. At equal damage {100 * share:.0f} % of the gain is left."
     )
 
@@ -192,7 +192,7 @@ def page(tables: Tables) -> str:
         ]
     else:
         lines += ["Every check below held on ROAD."]
-    lines += [_not_bought(tables, d) for d in tables.with_protocol("road")]
+    lines += ["", "What is left:", "", *(_not_bought(tables, d) for d in tables.with_protocol("road"))]
     lines += [
         "",
         "A removal score falls because of a mask's *shape*, of what any model knows of the *image*, and of what the map knows of this *model* "
