@@ -74,3 +74,10 @@ def test_the_page_of_an_audit(tmp_path, monkeypatch) -> None:
     for name, count in (("audit.csv", 4 * 6), ("trials.csv", 2 * 4), ("values.csv", 4 * 2 * 3 * 7)):
         with (tmp_path / name).open() as file:
             assert len(list(csv.DictReader(file))) == count, name
+
+
+def test_the_page_of_parts_is_what_its_tables_say(tmp_path: Path) -> None:
+    for table in (RESULTS / "parts").glob("*.csv"):
+        shutil.copy(table, tmp_path)
+    subprocess.run([sys.executable, str(TOOLS / "parts_page.py"), str(tmp_path)], check=True, cwd=ROOT)
+    assert (tmp_path / "README.md").read_text() == (RESULTS / "parts" / "README.md").read_text()

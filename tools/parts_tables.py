@@ -32,7 +32,9 @@ from scipy import stats
 from roarfast.metrics import Responses, bootstrap, common_low, equal_damage_draws
 from roarfast.metrics.damage_parts import PARTS, Split, split
 from roarfast.metrics.resampling import Estimate, Resampled, trial_interval, weighted_mean
+from roarfast.report.parts import arm_of
 from roarfast.study import load
+from roarfast.study.grid import explained_trial
 from roarfast.study.null_names import is_model_null
 from roarfast.study.records import StudyResults
 from roarfast.study.runfolder import RunFolder
@@ -75,9 +77,9 @@ class Run:
         self.dataset = self.results.records[0].dataset
         self.answers: dict[tuple[str, Map, str, int], list[Responses]] = {}
         for c in self.results.curves:
-            arm = "model" if is_model_null(c.null) else c.null
-            key = (c.protocol, (c.estimator, c.postprocess), arm, c.trial)
-            self.answers.setdefault(key, []).append(Responses.load(self.files.responses(c.key)))
+            if arm := arm_of(c.null):
+                key = (c.protocol, (c.estimator, c.postprocess), arm, c.trial)
+                self.answers.setdefault(key, []).append(Responses.load(self.files.responses(c.key)))
         self.protocols = list(dict.fromkeys(key[0] for key in self.answers))
         self.rates = next(iter(self.answers.values()))[0].rates
 
@@ -248,8 +250,6 @@ class Tables:
 
 def _other_models(run: Run, protocol: str, key: Map, trial: int) -> list[tuple[int, Responses]]:
     """(explained trial, answers) of the nulls with other models' masks."""
-    from roarfast.study.grid import explained_trial
-
     return [
         (explained_trial(trial, c.null), Responses.load(run.files.responses(c.key)))
         for c in run.results.curves

@@ -27,7 +27,7 @@ from roarfast.study.records import Record, StudyResults
 _ARMS = ("own", "swap", "model")
 
 
-def _arm(null: str) -> str | None:
+def arm_of(null: str) -> str | None:
     """Which arm the masks of a null belong to: those of all other trials' models are one, and their mean counts."""
     return "model" if is_model_null(null) else null if null in _ARMS else None
 
@@ -92,7 +92,7 @@ def study_parts(results: StudyResults, answers: Sequence[Answers] = ()) -> list[
     base = {(r.dataset, r.trial): float(r.accuracy or 0.0) for r in done if r.protocol == "base"}
     groups: dict[tuple[str, str, str], dict[Map, list[Record]]] = {}
     for r in done:
-        if _arm(r.null) and r.protocol != "base" and (r.dataset, r.trial) in base:
+        if arm_of(r.null) and r.protocol != "base" and (r.dataset, r.trial) in base:
             maps = groups.setdefault((r.dataset, r.protocol, r.order), {})
             maps.setdefault((r.estimator, r.postprocess), []).append(r)
     found = []
@@ -115,7 +115,7 @@ def _over_images(
     mine: dict[tuple[Map, str, int], list[Answers]] = {}
     for a in answers:
         c = a.curve
-        if (c.protocol, c.order) == group[1:] and (arm := _arm(c.null)):
+        if (c.protocol, c.order) == group[1:] and (arm := arm_of(c.null)):
             mine.setdefault(((c.estimator, c.postprocess), arm, c.trial), []).append(a)
     splits, equal, rates, trials = {}, {}, 0, 0
     for key, records in members.items():
@@ -146,7 +146,7 @@ def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str
     """Accuracies `[R, T]` with each kind of masks at the rates that have all of them, and `[T]` with nothing removed."""
     found: dict[tuple[str | None, float, int], list[float]] = {}
     for r in records:
-        found.setdefault((_arm(r.null), r.drop, r.trial), []).append(float(r.accuracy or 0.0))
+        found.setdefault((arm_of(r.null), r.drop, r.trial), []).append(float(r.accuracy or 0.0))
     values = {key: float(np.mean(accuracies)) for key, accuracies in found.items()}
     trials = sorted({r.trial for r in records})
     rates = [d for d in sorted({r.drop for r in records}) if all((a, d, t) in values for a in _ARMS for t in trials)]
