@@ -38,9 +38,15 @@ def results() -> list[np.ndarray]:
     )
     np.testing.assert_array_equal(rf.maximum_filter(maps, 3), windows.max((3, 4)))
     return [
-        mask, codes, imputed, rf.gaussian_filter(maps, 1.5), rf.sobel(maps), rf.total_variation(maps),
-        rf.pixel_random((3, 16, 16), seed=1), rf.philox_normal(np.arange(3), (64,), seed=1),
-    ]  # fmt: skip
+        mask,
+        codes,
+        imputed,
+        rf.gaussian_filter(maps, 1.5),
+        rf.sobel(maps),
+        rf.total_variation(maps),
+        rf.pixel_random((3, 16, 16), seed=1),
+        rf.philox_normal(np.arange(3), (64,), seed=1),
+    ]
 
 
 def digest() -> str:
@@ -64,11 +70,14 @@ def main(arguments: list[str]) -> None:
     levels = rf._backend.runnable_simd_levels()
     digests = {
         level: subprocess.run(
-            [sys.executable, __file__, "--digest"], env={**os.environ, "ROARFAST_SIMD": level}, check=True,
-            stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__, "--digest"],
+            env={**os.environ, "ROARFAST_SIMD": level},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
         ).stdout.strip()
         for level in levels
-    }  # fmt: skip
+    }
     assert len(set(digests.values())) == 1, f"SIMD levels give other bits: {digests}"
     print(
         f"roarfast {rf.__version__}: {', '.join(modules)}; {', '.join(levels)} give the same bits, {digests.popitem()[1]}"

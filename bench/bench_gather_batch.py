@@ -112,7 +112,17 @@ def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = 
         "gather_batch",
         f"{batch}x3x{size}x{size}{', channels-last' if memory == 'NHWC' else ''}{', new memory' if new else ''}",
         lambda: rf.gather_batch(
-            images, index, codes, DROP, FILL, pad=PAD, random_crop=True, flip=True, mean=MEAN, std=STD, out_layout=memory,
+            images,
+            index,
+            codes,
+            DROP,
+            FILL,
+            pad=PAD,
+            random_crop=True,
+            flip=True,
+            mean=MEAN,
+            std=STD,
+            out_layout=memory,
             out=None if new else out,
         ),
         {"torch, batched": batched_torch(images, index, codes), **others},
@@ -121,7 +131,7 @@ def case(n: int, batch: int, size: int, floors: dict[str, float], memory: str = 
         rtol=1e-5,
         scaled={"torchvision, 2 workers": 1 / READ_AHEAD},
         incomparable=tuple(others),  # other random numbers; tests/ops/test_gather_batch.py compares with the same ones
-    )  # fmt: skip
+    )
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -49,11 +49,23 @@ def case(n: int, rates: int, fill: str, floors: dict[str, float]) -> Case:
     return Case(
         "respond",
         f"{n} images of 32x32, {rates} rates, convnet, {fill}",
-        lambda: respond(model, images, codes=codes, drops=drops, labels=labels, perturbation=how, layout="NHWC", mean=MEAN, std=STD).logit,
+        lambda: (
+            respond(
+                model,
+                images,
+                codes=codes,
+                drops=drops,
+                labels=labels,
+                perturbation=how,
+                layout="NHWC",
+                mean=MEAN,
+                std=STD,
+            ).logit
+        ),
         {PARTS: parts},
         floors,
         rtol=1e-3,
-    )  # fmt: skip
+    )
 
 
 def cases(quick: bool) -> Iterator[Case]:

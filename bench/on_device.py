@@ -158,8 +158,14 @@ def cases(place: str, n: int, side: int) -> Iterator[DeviceCase]:
             rivals["torch conv2d"] = lambda s=sigma: _gaussian_torch(a, s)
         if cupy:
             rivals["cupy"] = lambda s=sigma: cupy("gaussian_filter", a, (0, s, s))
-        yield DeviceCase("gaussian_filter", f"{case}, sigma {sigma:g}", 8 * px,
-                         lambda s=sigma: rf.gaussian_filter(a, s), rivals, comparable=False)  # fmt: skip
+        yield DeviceCase(
+            "gaussian_filter",
+            f"{case}, sigma {sigma:g}",
+            8 * px,
+            lambda s=sigma: rf.gaussian_filter(a, s),
+            rivals,
+            comparable=False,
+        )
     for size in (3, 15, 41):
         rivals = {}
         if size // 2 < side:
@@ -170,41 +176,126 @@ def cases(place: str, n: int, side: int) -> Iterator[DeviceCase]:
             "maximum_filter", f"{case}, size {size}", 8 * px, lambda s=size: rf.maximum_filter(a, s), rivals
         )
     yield DeviceCase("sobel", case, 8 * px, lambda: rf.sobel(a, -2), {"torch conv2d": lambda: _sobel_torch(a)})
-    yield DeviceCase("total_variation", case, 4 * px, lambda: rf.total_variation(a), {
-        "torch": lambda: (a[:, 1:] - a[:, :-1]).abs().sum((1, 2)) + (a[:, :, 1:] - a[:, :, :-1]).abs().sum((1, 2)),
-    }, comparable=False)  # fmt: skip
-    yield DeviceCase("removal_mask", f"{case}, 30 %", 5 * px, lambda: rf.removal_mask(a, 0.3, nan="ignore"),
-                     {"torch topk": lambda: _mask_torch(a, 0.3)}, comparable=False)  # fmt: skip
-    yield DeviceCase("rank_codes", f"{case}, 9 rates", 5 * px, lambda: rf.rank_codes(a, RATES, nan="ignore"),
-                     {"torch argsort": lambda: _codes_torch(a, RATES)}, comparable=False)  # fmt: skip
+    yield DeviceCase(
+        "total_variation",
+        case,
+        4 * px,
+        lambda: rf.total_variation(a),
+        {
+            "torch": lambda: (a[:, 1:] - a[:, :-1]).abs().sum((1, 2)) + (a[:, :, 1:] - a[:, :, :-1]).abs().sum((1, 2)),
+        },
+        comparable=False,
+    )
+    yield DeviceCase(
+        "removal_mask",
+        f"{case}, 30 %",
+        5 * px,
+        lambda: rf.removal_mask(a, 0.3, nan="ignore"),
+        {"torch topk": lambda: _mask_torch(a, 0.3)},
+        comparable=False,
+    )
+    yield DeviceCase(
+        "rank_codes",
+        f"{case}, 9 rates",
+        5 * px,
+        lambda: rf.rank_codes(a, RATES, nan="ignore"),
+        {"torch argsort": lambda: _codes_torch(a, RATES)},
+        comparable=False,
+    )
     q = torch.tensor([p / 100 for p in PERCENTILES], device=a.device)
-    yield DeviceCase("percentile", f"{case}, 5", 4 * px, lambda: rf.percentile(a, PERCENTILES, nan="ignore"),
-                     {"torch quantile": lambda: torch.quantile(a.flatten(1), q, dim=1)}, comparable=False)  # fmt: skip
-    yield DeviceCase("removed_fraction", case, px, lambda: rf.removed_fraction(codes, 4),
-                     {"torch": lambda: (codes <= 4).float().mean((1, 2))})  # fmt: skip
-    yield DeviceCase("fill", f"{case}x3, constant", 25 * px, lambda: rf.fill(x, mask, 0.5),
-                     {"torch where": lambda: torch.where(mask[:, None], 0.5, x)})  # fmt: skip
-    yield DeviceCase("remove", f"{case}x3, 30 %", 28 * px, lambda: rf.remove(x, a, 0.3, 0.5, nan="ignore"),
-                     {"torch topk": lambda: torch.where(_mask_torch(a, 0.3)[:, None], 0.5, x)}, comparable=False)  # fmt: skip
+    yield DeviceCase(
+        "percentile",
+        f"{case}, 5",
+        4 * px,
+        lambda: rf.percentile(a, PERCENTILES, nan="ignore"),
+        {"torch quantile": lambda: torch.quantile(a.flatten(1), q, dim=1)},
+        comparable=False,
+    )
+    yield DeviceCase(
+        "removed_fraction",
+        case,
+        px,
+        lambda: rf.removed_fraction(codes, 4),
+        {"torch": lambda: (codes <= 4).float().mean((1, 2))},
+    )
+    yield DeviceCase(
+        "fill",
+        f"{case}x3, constant",
+        25 * px,
+        lambda: rf.fill(x, mask, 0.5),
+        {"torch where": lambda: torch.where(mask[:, None], 0.5, x)},
+    )
+    yield DeviceCase(
+        "remove",
+        f"{case}x3, 30 %",
+        28 * px,
+        lambda: rf.remove(x, a, 0.3, 0.5, nan="ignore"),
+        {"torch topk": lambda: torch.where(_mask_torch(a, 0.3)[:, None], 0.5, x)},
+        comparable=False,
+    )
     for layout in ("NCHW", "NHWC"):
         order = (0, 3, 1, 2) if layout == "NCHW" else (0, 1, 2, 3)
-        yield DeviceCase("gather_batch", f"{case}x3, to {layout}", 16 * px,
-            lambda o=layout: rf.gather_batch(bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", out_layout=o),
-            {"torch": lambda o=order: torch.where(codes[rows][..., None] <= 4, 0.0,
-                (bytes_[rows].float() / 255 - 0.5) / 0.25).permute(o).contiguous()}, comparable=False)  # fmt: skip
+        yield DeviceCase(
+            "gather_batch",
+            f"{case}x3, to {layout}",
+            16 * px,
+            lambda o=layout: rf.gather_batch(
+                bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", out_layout=o
+            ),
+            {
+                "torch": lambda o=order: (
+                    torch.where(codes[rows][..., None] <= 4, 0.0, (bytes_[rows].float() / 255 - 0.5) / 0.25)
+                    .permute(o)
+                    .contiguous()
+                )
+            },
+            comparable=False,
+        )
     half = max(side // 2, 1)
-    yield DeviceCase("gather_batch_resized", f"{case}x3, to {half}x{half}", 4 * px + 3 * n * half * half * 4,
-        lambda: rf.gather_batch(bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", crop=half, scale=(0.9, 1.0)),
-        {"torch": lambda: (torch.nn.functional.interpolate(
-            torch.where(codes[rows][..., None] <= 4, 127.5, bytes_[rows].float()).permute(0, 3, 1, 2), (half, half),
-            mode="bilinear", antialias=True) / 255 - 0.5) / 0.25}, comparable=False)  # fmt: skip
-    yield DeviceCase("pixel_random", case, 4 * px, lambda: rf.pixel_random((n, side, side), device=place),
-                     {"torch rand": lambda: torch.rand(n, side, side, device=place)}, comparable=False)  # fmt: skip
-    yield DeviceCase("philox_normal", case, 4 * px, lambda: rf.philox_normal(rows, (side, side)),
-                     {"torch randn": lambda: torch.randn(n, side, side, device=place)}, comparable=False)  # fmt: skip
+    yield DeviceCase(
+        "gather_batch_resized",
+        f"{case}x3, to {half}x{half}",
+        4 * px + 3 * n * half * half * 4,
+        lambda: rf.gather_batch(
+            bytes_, rows, codes, 4, mean=0.5, std=0.25, fill=127.5, layout="NHWC", crop=half, scale=(0.9, 1.0)
+        ),
+        {
+            "torch": lambda: (
+                (
+                    torch.nn.functional.interpolate(
+                        torch.where(codes[rows][..., None] <= 4, 127.5, bytes_[rows].float()).permute(0, 3, 1, 2),
+                        (half, half),
+                        mode="bilinear",
+                        antialias=True,
+                    )
+                    / 255
+                    - 0.5
+                )
+                / 0.25
+            )
+        },
+        comparable=False,
+    )
+    yield DeviceCase(
+        "pixel_random",
+        case,
+        4 * px,
+        lambda: rf.pixel_random((n, side, side), device=place),
+        {"torch rand": lambda: torch.rand(n, side, side, device=place)},
+        comparable=False,
+    )
+    yield DeviceCase(
+        "philox_normal",
+        case,
+        4 * px,
+        lambda: rf.philox_normal(rows, (side, side)),
+        {"torch randn": lambda: torch.randn(n, side, side, device=place)},
+        comparable=False,
+    )
     yield DeviceCase("block_random", case, px, lambda: rf.block_random((n, side, side), 0.3, device=place))
-    yield DeviceCase("impute_linear", f"{case}x3, random 50 %", 25 * px,
-                     lambda: rf.impute_linear(x, mask, check_result=False))  # fmt: skip
+    yield DeviceCase(
+        "impute_linear", f"{case}x3, random 50 %", 25 * px, lambda: rf.impute_linear(x, mask, check_result=False)
+    )
 
 
 def _agrees(case: DeviceCase, rival: Work) -> bool:
@@ -256,9 +347,15 @@ def _epoch(data: DeviceDataset, place: str, clock: Clock, sizes: Sizes, side: in
     train()  # cuDNN picks its algorithms, caches fill
     alone, whole = clock.seconds(batches), clock.seconds(train)
     return {
-        "model": sizes.model, "images": len(data), "side": side, "batch": sizes.batch, "resident": data.resident,
-        "images_per_s": len(data) / whole, "batches_per_s": len(data) / alone, "share_outside_model": min(alone / whole, 1.0),
-    }  # fmt: skip
+        "model": sizes.model,
+        "images": len(data),
+        "side": side,
+        "batch": sizes.batch,
+        "resident": data.resident,
+        "images_per_s": len(data) / whole,
+        "batches_per_s": len(data) / alone,
+        "share_outside_model": min(alone / whole, 1.0),
+    }
 
 
 def _codes(images: np.ndarray) -> np.ndarray:
@@ -317,11 +414,27 @@ def run(device: str = "cuda", sizes: Sizes | None = None) -> dict[str, Any]:
 
 
 _NUMBER = (int, float)
-_TOP = {"schema": int, "device": str, "device_name": str, "torch": str, "build": dict, "ops": list, "training": dict,
-        "streaming": dict}  # fmt: skip
+_TOP = {
+    "schema": int,
+    "device": str,
+    "device_name": str,
+    "torch": str,
+    "build": dict,
+    "ops": list,
+    "training": dict,
+    "streaming": dict,
+}
 _ROW = {"op": str, "case": str, "ours_ms": _NUMBER, "rivals": dict, "wrong": list, "gb_per_s": _NUMBER}
-_EPOCH = {"model": str, "images": int, "side": int, "batch": int, "resident": bool, "images_per_s": _NUMBER,
-          "batches_per_s": _NUMBER, "share_outside_model": _NUMBER}  # fmt: skip
+_EPOCH = {
+    "model": str,
+    "images": int,
+    "side": int,
+    "batch": int,
+    "resident": bool,
+    "images_per_s": _NUMBER,
+    "batches_per_s": _NUMBER,
+    "share_outside_model": _NUMBER,
+}
 
 
 def check_report(report: Any) -> None:
@@ -353,9 +466,12 @@ def render(report: dict[str, Any]) -> str:
         )
     for part, what in (("training", "resident on the device"), ("streaming", "streamed from a pack")):
         e = report[part]
-        lines += ["", (
-            f"One epoch of `{e['model']}` on {e['images']} images of {e['side']}x{e['side']}, {what}, batches of {e['batch']}: "
-            f"{e['images_per_s']:.0f} images/s; the batches alone {e['batches_per_s']:.0f} images/s, "
-            f"{e['share_outside_model']:.1%} of the epoch."
-        )]  # fmt: skip
+        lines += [
+            "",
+            (
+                f"One epoch of `{e['model']}` on {e['images']} images of {e['side']}x{e['side']}, {what}, batches of {e['batch']}: "
+                f"{e['images_per_s']:.0f} images/s; the batches alone {e['batches_per_s']:.0f} images/s, "
+                f"{e['share_outside_model']:.1%} of the epoch."
+            ),
+        ]
     return "\n".join(lines)

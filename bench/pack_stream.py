@@ -51,11 +51,17 @@ def write_synthetic(folder: Path, count: int) -> None:
     np.save(folder / "checksums.npy", checksums)
     np.save(folder / "labels.npy", np.arange(count, dtype=np.int64) % 10)
     manifest: dict[str, Any] = {
-        "format": FORMAT, "version": VERSION, "shape": [count, SIDE, SIDE, 3], "class_names": [str(c) for c in range(10)],
-        "splits": {"train": [0, count]}, "stats": {"all": [[0.5] * 3, [0.29] * 3], "train": [[0.5] * 3, [0.29] * 3]},
+        "format": FORMAT,
+        "version": VERSION,
+        "shape": [count, SIDE, SIDE, 3],
+        "class_names": [str(c) for c in range(10)],
+        "splits": {"train": [0, count]},
+        "stats": {"all": [[0.5] * 3, [0.29] * 3], "train": [[0.5] * 3, [0.29] * 3]},
         "source": "synthetic",
-        "sha256": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("labels.npy", "checksums.npy")},
-    }  # fmt: skip
+        "sha256": {
+            name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("labels.npy", "checksums.npy")
+        },
+    }
     manifest["manifest_sha256"] = _manifest_hash(manifest)
     write_atomic(folder / "pack.json", json.dumps(manifest).encode())
 

@@ -198,9 +198,15 @@ def measure(row: Row, seconds: float) -> dict[str, Any]:
         turns += 1
     ratio = best[1] / best[0]
     return {
-        "op": row.op, "case": row.case, "rival": row.rival, "ours_ms": 1e3 * best[0], "rival_ms": 1e3 * best[1],
-        "ratio": ratio, "floor": row.floor, "reached": ratio >= row.floor,
-    }  # fmt: skip
+        "op": row.op,
+        "case": row.case,
+        "rival": row.rival,
+        "ours_ms": 1e3 * best[0],
+        "rival_ms": 1e3 * best[1],
+        "ratio": ratio,
+        "floor": row.floor,
+        "reached": ratio >= row.floor,
+    }
 
 
 def compare(row: Row, first: dict[str, Any], seconds: float) -> str | None:

@@ -32,7 +32,7 @@ def _free(channels: int, classes: int = 4) -> torch.nn.Module:
     torch.manual_seed(0)
     return torch.nn.Sequential(
         torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels, classes)
-    ).eval()  # fmt: skip
+    ).eval()
 
 
 def soundness_step(images: np.ndarray, maps: np.ndarray, labels: np.ndarray, rate: float, model: Any) -> Any:

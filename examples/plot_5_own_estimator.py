@@ -20,9 +20,13 @@ digits = load_digits()
 x = torch.from_numpy(digits.images[:, None] / 16).float()
 y = torch.from_numpy(digits.target)
 model = torch.nn.Sequential(
-    torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.ReLU(),
-    torch.nn.Flatten(), torch.nn.Linear(16 * 64, 10),
-)  # fmt: skip
+    torch.nn.Conv2d(1, 16, 3, padding=1),
+    torch.nn.ReLU(),
+    torch.nn.Conv2d(16, 16, 3, padding=1),
+    torch.nn.ReLU(),
+    torch.nn.Flatten(),
+    torch.nn.Linear(16 * 64, 10),
+)
 optimizer = torch.optim.Adam(model.parameters(), 3e-3)
 for _ in range(60):
     rows = torch.randint(0, 1200, (128,))

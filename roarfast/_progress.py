@@ -90,8 +90,15 @@ class Lines(Progress):
     """
 
     def __init__(
-        self, what: str, total: int | None, done: int = 0, *, items: bool = False, stream: TextIO | None = None, stamped: bool = False
-    ) -> None:  # fmt: skip
+        self,
+        what: str,
+        total: int | None,
+        done: int = 0,
+        *,
+        items: bool = False,
+        stream: TextIO | None = None,
+        stamped: bool = False,
+    ) -> None:
         super().__init__(what, total, done)
         self._items, self._stream, self._stamped = items, stream, stamped
         self._last = self.started

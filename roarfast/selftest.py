@@ -334,8 +334,18 @@ def run(device: str = "cuda", quick: bool = False, seed: int = 0) -> dict[str, A
     }
 
 
-_TOP = {"schema": int, "ok": bool, "device": str, "device_name": str, "torch": str, "build": dict, "seed": int,
-        "seconds": (int, float), "ops": list, "checks": list}  # fmt: skip
+_TOP = {
+    "schema": int,
+    "ok": bool,
+    "device": str,
+    "device_name": str,
+    "torch": str,
+    "build": dict,
+    "seed": int,
+    "seconds": (int, float),
+    "ops": list,
+    "checks": list,
+}
 _OP = {"op": str, "comparisons": int, "different": int, "worst": (int, float), "first_difference": str}
 _CHECK = {"name": str, "ok": bool, "detail": str}
 

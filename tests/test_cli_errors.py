@@ -59,11 +59,13 @@ BAD: dict[str, tuple[Make, str]] = {
     "out is a file": (lambda f: ["run", _config(f), "--out", _file(f, "taken", b"mine")], "taken"),
     "out is below a file": (lambda f: ["run", _config(f), "--out", _file(f, "taken", b"mine") + "/run"], "taken"),
     "out is somebody's folder": (
-        lambda f: ["run", _config(f), "--out", str(Path(_file(f, "home/thesis.txt", b"mine")).parent)], "home",
+        lambda f: ["run", _config(f), "--out", str(Path(_file(f, "home/thesis.txt", b"mine")).parent)],
+        "home",
     ),
     "out with NUL": (lambda f: ["run", _config(f), "--out", "a\0b"], "."),
     "data that is not there": (
-        lambda f: ["run", _config(f, TINY.replace('name = "shapes"', 'name = "npz"\npath = "none.npz"'))], "none.npz|path",
+        lambda f: ["run", _config(f, TINY.replace('name = "shapes"', 'name = "npz"\npath = "none.npz"'))],
+        "none.npz|path",
     ),
     "status of nothing": (lambda f: ["status", str(f / "none")], "none"),
     "status of garbage": (lambda f: ["status", _store(f, b"garbage" * 1000)], "results.sqlite"),
@@ -76,8 +78,12 @@ BAD: dict[str, tuple[Make, str]] = {
     "pack of nothing": (lambda f: ["data", "pack", str(f / "none"), str(f / "pack"), "--size", "8"], "none"),
     "pack of a broken image": (
         lambda f: [
-            "data", "pack", str(Path(_file(f, "photos/cat/a.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 60)).parents[1]),
-            str(f / "pack"), "--size", "8",
+            "data",
+            "pack",
+            str(Path(_file(f, "photos/cat/a.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 60)).parents[1]),
+            str(f / "pack"),
+            "--size",
+            "8",
         ],
         "a.png",
     ),
@@ -86,7 +92,7 @@ BAD: dict[str, tuple[Make, str]] = {
     "an npz that is none": (lambda f: ["data", "show", _file(f, "a.npz", b"PK\x03\x04" + b"\xff" * 100)], "a.npz"),
     "maps of nothing": (lambda f: ["score", str(f / "none.toml")], "none.toml|Usage"),
     "unknown claim": (lambda f: ["validate", "--only", "nope"], "nope"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BAD)

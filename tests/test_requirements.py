@@ -27,8 +27,13 @@ def test_extras_are_followed_and_nothing_comes_twice() -> None:
         },
     }
     assert requirements.requirements(pyproject, ["build", "c"]) == [
-        "numpy>=1", "cmake", "scipy", "torch", "rich", "pytest",
-    ]  # fmt: skip
+        "numpy>=1",
+        "cmake",
+        "scipy",
+        "torch",
+        "rich",
+        "pytest",
+    ]
     with pytest.raises(KeyError, match="nothing"):
         requirements.requirements(pyproject, ["nothing"])
 

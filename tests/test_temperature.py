@@ -80,8 +80,10 @@ def test_evaluate_gives_the_same_numbers_and_the_scaled_loss_beside_them() -> No
     plain = evaluate(Flat(), data, batch_size=16)
     found = evaluate(Flat(), data, batch_size=16, halves=halves)
     assert (plain.accuracy, plain.loss, plain.true_class_probability) == (
-        found.accuracy, found.loss, found.true_class_probability,
-    )  # fmt: skip
+        found.accuracy,
+        found.loss,
+        found.true_class_probability,
+    )
     assert plain.scaled is None and found.scaled is not None
     x, y = next(data.batches([np.arange(61)]))
     losses = losses_at(Flat()(x).detach(), y).double().numpy()
@@ -98,9 +100,13 @@ def test_responses_keep_the_losses_of_halves_also_over_a_kill(tmp_path: Path, ki
     maps = np.random.default_rng(0).random((40, 32, 32), np.float32)
     halves = split_halves(40, 0)
     options: dict[str, Any] = {
-        "labels": data.labels, "drops": (0.3, 0.7), "batch_size": 8, "scored": "predicted", "progress": False,
+        "labels": data.labels,
+        "drops": (0.3, 0.7),
+        "batch_size": 8,
+        "scored": "predicted",
+        "progress": False,
         "perturbation": Perturbation(fill="zero"),
-    }  # fmt: skip
+    }
     before = respond(model, data.images, maps, **options)
     assert before.losses is None and before.cross_entropy() is None and before.scaled() == [None, None]
     if killed:

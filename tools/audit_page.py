@@ -84,21 +84,27 @@ def write_page(parts, accuracies, names, out):
     lines = ["# Which scores can be bought: the audit of every score", ""]
     lines += what_it_says(cells, sure, by, kinds, pairs[False], trials.get(False, {}))
     lines += [
-        "", "## Every score", "",
+        "",
+        "## Every score",
+        "",
         f"How many of {len(names) * len(parts)} sets of maps score better with the post-processing, and the mean change (positive: looks better) with its 95 % interval over "
-        "images; bold where Holm's p over all cells is below 0.05. `unchanged`: not by a bit. `roll` moves maps off their images: a score should fall.", "",
-        "| score | fill | " + " | ".join(f"`{k}`" for k in kinds) + " |", "|---|---|" + "---|" * len(kinds),
-    ]  # fmt: skip
+        "images; bold where Holm's p over all cells is below 0.05. `unchanged`: not by a bit. `roll` moves maps off their images: a score should fall.",
+        "",
+        "| score | fill | " + " | ".join(f"`{k}`" for k in kinds) + " |",
+        "|---|---|" + "---|" * len(kinds),
+    ]
     for key in rows:
         lines.append(f"| {key[0]} | {key[1]} | " + " | ".join(shown(by[*key, k], sure[*key, k]) for k in kinds) + " |")
     lines += ["", *agreement_tables(pairs, trials)]
     lines += [
-        "", "## How", "",
+        "",
+        "## How",
+        "",
         f"CIFAR-10 subset, `convnet`, {len(parts)} base models ({', '.join(f'{a:.1%}' for a in accuracies)} of the test images), {found.count} test images, maps "
         f"{', '.join(f'`{n}`' for n in names)} of each model, plain and with {len(kinds)} post-processings that ask neither model nor image. Seven fills where a fill applies: `road` "
         "is the one with linear imputation by definition, `average_drop` multiplies by the map, `f_fidelity` takes the fill its model is fine-tuned with. "
         "Made by `python tools/audit_scores.py --train cifar10_train_10k.npz --test cifar10_test_2k.npz --workers 2`; tables in the CSV files beside.",
-    ]  # fmt: skip
+    ]
     (out / "README.md").write_text("\n".join(lines) + "\n")
     (out / "audit.csv").write_text(with_holm(found.to_csv(), adjusted))
     save(
@@ -149,13 +155,15 @@ def what_it_says(cells, sure, by, kinds, pairs, trials):
         lines.append(f"- A power moves {len(moved)} cells of scores that see the order only.")
     lines.append(
         f"- Moving maps off their images does not surely lower {len(rolled)} of {sum(c.k == 'roll' for c in cells)} scores and fills"
-        + (": " + ", ".join(f"{c.score} ({c.fill})" for c in rolled) if rolled else "") + "."
-    )  # fmt: skip
+        + (": " + ", ".join(f"{c.score} ({c.fill})" for c in rolled) if rolled else "")
+        + "."
+    )
     if chance:
         lines.append(
             "- With their usual fills these order the maps no more alike than chance (interval of Kendall's τ reaches 0): "
-            + "; ".join(f"{a[0]} and {b[0]}" for a, b in chance) + "."
-        )  # fmt: skip
+            + "; ".join(f"{a[0]} and {b[0]}" for a, b in chance)
+            + "."
+        )
     fills = {k: e for k, e in pairs.items() if k[0][0] == k[1][0] == "deletion" and np.isfinite(e.value)}
     if fills:
         (a, b), worst = min(fills.items(), key=lambda item: item[1].value)

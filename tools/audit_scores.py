@@ -30,15 +30,24 @@ from roarfast.train import build_model, get_recipe, train
 _CURVE = {"rates": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)}
 _SUBSETS = {"sizes": (0.05, 0.2, 0.5), "draws": 16}
 OPTIONS = {
-    "road": _CURVE, "deletion": _CURVE, "insertion": _CURVE, "pixel_flipping": _CURVE,
-    "completeness": {"rates": (0.2, 0.4, 0.6, 0.8), "matched": False}, "soundness": {"step": 0.05},
-    "sensitivity_n": _SUBSETS, "infidelity": _SUBSETS, "faithfulness_correlation": {"size": 0.2, "draws": 16},
+    "road": _CURVE,
+    "deletion": _CURVE,
+    "insertion": _CURVE,
+    "pixel_flipping": _CURVE,
+    "completeness": {"rates": (0.2, 0.4, 0.6, 0.8), "matched": False},
+    "soundness": {"step": 0.05},
+    "sensitivity_n": _SUBSETS,
+    "infidelity": _SUBSETS,
+    "faithfulness_correlation": {"size": 0.2, "draws": 16},
     "f_fidelity": {"sizes": (0.1, 0.3, 0.6), "draws": 1},
-}  # fmt: skip
+}
 FAMILIES = {
-    "curves": ("road", "deletion", "insertion", "pixel_flipping"), "completeness": ("completeness",), "soundness": ("soundness",),
-    "subsets": ("sensitivity_n", "faithfulness_correlation", "infidelity"), "others": ("average_drop", "f_fidelity"),
-}  # fmt: skip
+    "curves": ("road", "deletion", "insertion", "pixel_flipping"),
+    "completeness": ("completeness",),
+    "soundness": ("soundness",),
+    "subsets": ("sensitivity_n", "faithfulness_correlation", "infidelity"),
+    "others": ("average_drop", "f_fidelity"),
+}
 
 
 def scores_of(family, fill):
@@ -94,9 +103,18 @@ def audit_part(task):
     maps = {f"{name}, model {trial}": a.numpy() for name, a in state["maps"].items()}
     options = OPTIONS | {"f_fidelity": OPTIONS["f_fidelity"] | {"model": tuned}}
     found = metrics.audit(
-        model, test.images[: arguments.images], maps, labels=test.labels[: arguments.images], scores=scores_of(family, fill),
-        options=options, layout="NHWC", mean=training.mean, std=training.std, resamples=arguments.resamples, progress=False,
-    )  # fmt: skip
+        model,
+        test.images[: arguments.images],
+        maps,
+        labels=test.labels[: arguments.images],
+        scores=scores_of(family, fill),
+        options=options,
+        layout="NHWC",
+        mean=training.mean,
+        std=training.std,
+        resamples=arguments.resamples,
+        progress=False,
+    )
     found.save(path)
     print(f"trial {trial}: {family}, {fill}, {time.monotonic() - began:.0f} s", flush=True)
 

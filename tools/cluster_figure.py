@@ -39,9 +39,11 @@ def runs(preset: str) -> list[Simulation]:
     config = parse_config(PRESETS[preset])
     options, outside = config.explain_options(), [entry.name for entry in config.estimators]
     pace = Pace(
-        **PACES[preset], images=IMAGES[preset], epochs=config.resolved_recipe().epochs,
+        **PACES[preset],
+        images=IMAGES[preset],
+        epochs=config.resolved_recipe().epochs,
         passes=lambda names: max(1, PassPlan(parse_all(names, outside), options, predict=True).backwards),
-    )  # fmt: skip
+    )
     nothing = Identity({}, {}, {}, {}, config.removal.model_dump(mode="json"), config.seed, {})
     tasks = build_plan(config, nothing, grid_cells(config)).tasks
     return [simulate(tasks, tasks, pace.seconds, Machines(1, workers)) for workers in WORKERS]

@@ -28,8 +28,16 @@ PAPER = {
 PROTOCOLS = ("roar", "road")
 FILTERS = ("max(3)", "gaussian(1)")
 COLUMNS = (
-    "protocol", "estimator", "postprocess", "order", "drop", "trial", "accuracy", "true_class_probability", "tv_mask",
-)  # fmt: skip
+    "protocol",
+    "estimator",
+    "postprocess",
+    "order",
+    "drop",
+    "trial",
+    "accuracy",
+    "true_class_probability",
+    "tv_mask",
+)
 SUMMARY = ("what", "protocol", "postprocess", "drop", "value", "low", "high", "cells", "fallen", "p")
 Row = dict[str, str]
 

@@ -92,15 +92,27 @@ def page(out: Path) -> str:
     trials = len({row["trial"] for row in read(out / "records.csv")})
     opening = "**What did not hold:** " + ("; ".join(found[False]) or "nothing that the intervals can tell") + "."
     lines = [
-        "# Table 1 and smoothing on birds of CUB-200", "", opening, "",
-        "**What held:**", "", *(f"- {text}" for text in found[True] or ["nothing"]), "",
-        "**What cannot be told here:**", "", *(f"- {text}" for text in found[None] or ["nothing"]), "",
-        "## Table 1", "",
+        "# Table 1 and smoothing on birds of CUB-200",
+        "",
+        opening,
+        "",
+        "**What held:**",
+        "",
+        *(f"- {text}" for text in found[True] or ["nothing"]),
+        "",
+        "**What cannot be told here:**",
+        "",
+        *(f"- {text}" for text in found[None] or ["nothing"]),
+        "",
+        "## Table 1",
+        "",
         f"Accuracy on {first[0]['images']} test images after retraining without the removed pixels (ROAR), 95 % intervals "
         f"(Wilson) over images; with nothing removed {share(base, 'value')}. {trials} trial{'s' if trials > 1 else ''}. "
-        "The paper has all 200 classes and a ResNet-50 at 448 pixels: compare the gaps, not the levels.", "",
-        "| removed | " + " | ".join(f"{drop:g}" for drop in RATES) + " |", "|---" * (len(RATES) + 1) + "|",
-    ]  # fmt: skip
+        "The paper has all 200 classes and a ResNet-50 at 448 pixels: compare the gaps, not the levels.",
+        "",
+        "| removed | " + " | ".join(f"{drop:g}" for drop in RATES) + " |",
+        "|---" * (len(RATES) + 1) + "|",
+    ]
     for name in PAPER:
         own = {float(row["drop"]): share(row) for row in first if row["removed"] == name}
         lines.append(f"| {NAMES[name]}, paper | " + " | ".join(f"{PAPER[name][drop]:.3f}" for drop in RATES) + " |")
@@ -152,10 +164,16 @@ def figures(out: Path) -> None:
             y, low, high = (np.array([100 * float(row[k]) for row in part]) for k in ("difference", "low", "high"))
             x = [names.index(row["estimator"]) + 0.8 * ((i + 0.5) / (2 * len(drops)) - 0.5) for row in part]
             panel.errorbar(
-                x, y, (y - low, high - y), fmt="o", markersize=4, linewidth=1, color=COLOURS[postprocess],
+                x,
+                y,
+                (y - low, high - y),
+                fmt="o",
+                markersize=4,
+                linewidth=1,
+                color=COLOURS[postprocess],
                 alpha=(drops.index(drop) + 1) / len(drops),
                 label=postprocess if drop == drops[-1] else None,
-            )  # fmt: skip
+            )
         panel.axhline(0, color="black", linewidth=0.8)
         panel.set_xticks(range(len(names)), names)
         panel.set_title(f"{protocol.upper()}: {', '.join(f'{d:g}' for d in drops)} removed, left to right", fontsize=9)

@@ -119,10 +119,27 @@ def small_nets(arguments: argparse.Namespace) -> None:
         rows.append(("convnet", "normalised units", 0.3, n, metrics.enhance(net, images[:n], labels[:n], **options)))
     columns = ("net", "units", "epsilon", "images", "before", "after", "largest")
     scale = {"grey levels": 255, "normalised units": 1}
-    add(arguments.out / "nets.csv", columns, [
-        dict(zip(columns, (net, units, float(epsilon), count, e.accuracy_before, e.accuracy_after, float(e.distance.max() * scale[units]))))
-        for net, units, epsilon, count, e in rows
-    ])  # fmt: skip
+    add(
+        arguments.out / "nets.csv",
+        columns,
+        [
+            dict(
+                zip(
+                    columns,
+                    (
+                        net,
+                        units,
+                        float(epsilon),
+                        count,
+                        e.accuracy_before,
+                        e.accuracy_after,
+                        float(e.distance.max() * scale[units]),
+                    ),
+                )
+            )
+            for net, units, epsilon, count, e in rows
+        ],
+    )
     add(
         arguments.out / "maps.csv",
         MAPS,
@@ -156,23 +173,47 @@ def photos(arguments: argparse.Namespace) -> None:
             part = slice(start, start + size)
             found.append(
                 metrics.enhance(
-                    net.eval(), images[part], labels[part], steps=arguments.steps, layout="NHWC", mean=mean, std=std, batch_size=size
+                    net.eval(),
+                    images[part],
+                    labels[part],
+                    steps=arguments.steps,
+                    layout="NHWC",
+                    mean=mean,
+                    std=std,
+                    batch_size=size,
                 )
-            )  # fmt: skip
+            )
             done = sum(len(e.after) for e in found)
             minutes = (time.process_time() - began) / 60
-            print(f"{name}: {done} of {n}, {sum(e.after.sum() for e in found)} right, {minutes:.1f} minutes of processor time, "
-                  f"{minutes * (n - done) / done:.1f} left", flush=True)  # fmt: skip
+            print(
+                f"{name}: {done} of {n}, {sum(e.after.sum() for e in found)} right, {minutes:.1f} minutes of processor time, "
+                f"{minutes * (n - done) / done:.1f} left",
+                flush=True,
+            )
         before, after = (np.concatenate([getattr(e, k) for e in found]) for k in ("before", "after"))
         exact = binomtest(int(after.sum()), n).proportion_ci()
         raw, moved = (torch.cat([getattr(e, k) for e in found]) for k in ("original", "images"))
         with torch.no_grad():
             classes = torch.cat([net(x).argmax(1) for x in raw.split(size)]).unique().numel()
-        add(path, ROW, [{
-            "net": name, "images": n, "steps": arguments.steps, "seed": arguments.seed, "before": float(before.mean()), "after": float(after.mean()),
-            "after_low": float(exact.low), "after_high": float(exact.high), "largest": float(max(e.distance.max() for e in found)),
-            "classes_before": classes, "minutes": (time.process_time() - began) / 60,
-        }])  # fmt: skip
+        add(
+            path,
+            ROW,
+            [
+                {
+                    "net": name,
+                    "images": n,
+                    "steps": arguments.steps,
+                    "seed": arguments.seed,
+                    "before": float(before.mean()),
+                    "after": float(after.mean()),
+                    "after_low": float(exact.low),
+                    "after_high": float(exact.high),
+                    "largest": float(max(e.distance.max() for e in found)),
+                    "classes_before": classes,
+                    "minutes": (time.process_time() - began) / 60,
+                }
+            ],
+        )
         if lite:
             trained = efficientnet_lite().eval()
             with torch.no_grad():
@@ -199,9 +240,12 @@ def page(out: Path) -> str:
     lines = ["# Untrained nets, enhanced", ""]
     if off:
         lines += [
-            "**Not as printed in Table 2 of 004:** " + "; ".join(off) + ". The paper does not say how its nets were initialised, nor whether moved "
-            "pixels stay valid; here torchvision's initialisation, and pixels stay in [0, 1].", "",
-        ]  # fmt: skip
+            "**Not as printed in Table 2 of 004:** "
+            + "; ".join(off)
+            + ". The paper does not say how its nets were initialised, nor whether moved "
+            "pixels stay valid; here torchvision's initialisation, and pixels stay in [0, 1].",
+            "",
+        ]
     if fits:
         lines += [f"**As printed, within the interval:** {'; '.join(fits)}.", ""]
     if against:
@@ -212,44 +256,59 @@ def page(out: Path) -> str:
     lines += [
         "004 (section 5, Table 2) moves images by 30 signed gradient steps within 0.3 of normalised units until an *untrained* net finds "
         "their class (AlexNet 0.086 → 64.7 %, VGG-16 0.102 → 99.96 %, MnasNet 0.110 → 64.6 % on ImageNet), and says that the explanations then are "
-        "still those of an untrained net.", "",
-    ]  # fmt: skip
+        "still those of an untrained net.",
+        "",
+    ]
     if found:
         missing = [NAMES[name] for name in PAPER if name not in found]
         lines += [
-            "## ImageNet photos at 224×224 (Table 2)", "",
+            "## ImageNet photos at 224×224 (Table 2)",
+            "",
             "Untrained, 1,000 classes, evaluation mode (batch norm with mean 0 and variance 1), ε = 0.3 in normalised units, steps of 0.03, one photo "
             "per class; exact 95 % intervals over photos. [photos.csv](photos.csv), made by `python tools/enhancement.py --photos "
-            f"imagenet1k_224_jpeg.npz`{'; not run: ' + ', '.join(missing) if missing else ''}.", "",
-            "| untrained net | photos | steps | before | after | paper | largest change | classes it names before | processor minutes |", "|---" * 9 + "|",
-        ]  # fmt: skip
+            f"imagenet1k_224_jpeg.npz`{'; not run: ' + ', '.join(missing) if missing else ''}.",
+            "",
+            "| untrained net | photos | steps | before | after | paper | largest change | classes it names before | processor minutes |",
+            "|---" * 9 + "|",
+        ]
         for name, row in found.items():
             theirs = "{:.3f} → {:g} %".format(*PAPER[name]) if name in PAPER else "–"
             lines.append(
                 f"| {NAMES[name]} | {row['images']} | {row['steps']} | {100 * float(row['before']):.2f} % | {100 * float(row['after']):.1f} "
                 f"[{100 * float(row['after_low']):.1f}, {100 * float(row['after_high']):.1f}] % | {theirs} | {float(row['largest']):.4f} | "
                 f"{row['classes_before']} | {float(row['minutes']):.1f} |"
-            )  # fmt: skip
+            )
         lines.append("")
     else:
         lines += ["ImageNet's nets: not run yet (`python tools/enhancement.py --photos imagenet1k_224_jpeg.npz`).", ""]
     lines += [
-        "## Small nets on CIFAR-10", "",
+        "## Small nets on CIFAR-10",
+        "",
         "[nets.csv](nets.csv), made by `python tools/enhancement.py --images 300 --convnet-images 60` with `--train` and `--test` of the CIFAR-10 subset.",
-        "", "| net and units | epsilon | images | before | after | largest change |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "",
+        "| net and units | epsilon | images | before | after | largest change |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in nets:
         lines.append(
             f"| {row['net']}, {row['units']} | {float(row['epsilon']):g} | {row['images']} | {float(row['before']):.1%} | {float(row['after']):.1%} "
             f"| {float(row['largest']):.4f} |"
-        )  # fmt: skip
+        )
     lines += [
-        "", "## Whose maps they have", "",
+        "",
+        "## Whose maps they have",
+        "",
         "Spearman's correlation over the pixels of two maps of an image, mean over images, 95 % intervals over images. The trained net is the same "
-        "architecture, accuracy " + ", ".join(f"{net} {float(accuracy):.1%}" for net, accuracy in dict.fromkeys((r["net"], r["trained_accuracy"]) for r in maps))
-        + ". Maps that are constant have no order and are left out.", "",
-        "| net | maps | images | untrained raw, untrained enhanced | trained raw, untrained enhanced | the first is larger |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "architecture, accuracy "
+        + ", ".join(
+            f"{net} {float(accuracy):.1%}"
+            for net, accuracy in dict.fromkeys((r["net"], r["trained_accuracy"]) for r in maps)
+        )
+        + ". Maps that are constant have no order and are left out.",
+        "",
+        "| net | maps | images | untrained raw, untrained enhanced | trained raw, untrained enhanced | the first is larger |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in maps:
         one, two, three = (
             " ".join([f"{float(row[k]):.4f}", f"[{float(row[k + '_low']):.4f}, {float(row[k + '_high']):.4f}]"])

@@ -29,9 +29,13 @@ from roarfast.study.records import StudyResults
 
 RATE, PATCH_RATE, FAR = 0.7, 0.05, 5
 PAPER = {
-    ("roar", "center"): "60 (66 in its caption)", ("roar", "center+edge"): "88", ("no-retrain", "center"): "24",
-    ("no-retrain", "center+edge"): "29", ("roar-clean", "edge"): "32.2", ("base", "none"): "88.7",
-}  # fmt: skip
+    ("roar", "center"): "60 (66 in its caption)",
+    ("roar", "center+edge"): "88",
+    ("no-retrain", "center"): "24",
+    ("no-retrain", "center+edge"): "29",
+    ("roar-clean", "edge"): "32.2",
+    ("base", "none"): "88.7",
+}
 MEANING = {
     "roar": "retrained and tested without these pixels",
     "no-retrain": "base model, tested without these pixels",
@@ -102,8 +106,9 @@ def unlike(one: OracleCells) -> str:
     far = [
         f"{what} {percent(found)} % (paper {PAPER[protocol, name]})"
         for protocol, name, what, cell in rows
-        if (protocol, name) in PAPER and abs(100 * (found := cell.accuracy().mean) - float(PAPER[protocol, name].split()[0])) > FAR
-    ]  # fmt: skip
+        if (protocol, name) in PAPER
+        and abs(100 * (found := cell.accuracy().mean) - float(PAPER[protocol, name].split()[0])) > FAR
+    ]
     return "; ".join(far) if far else f"no accuracy differs by more than {FAR} points"
 
 
@@ -126,17 +131,31 @@ def page(one: OracleCells, found: list[Gate], facts: str) -> str:
         "002 (3.1, appendix C) asks whether the accuracy after retraining tells how much was removed. Its masks explain nothing: "
         "`center` is one disk, the same for every image; `center+edge` removes exactly as many pixels, 5 % of them a patch at a place of "
         "the border that depends on the label; `edge` is that patch alone. A network that is retrained reads the class from the patch.",
-        "", facts, "", "![Accuracy with each oracle's masks](figure.png)", "", "## Accuracies", "",
-        f"Percent, mean over {one.n_trials} trials, each with its own base model; 95 % t-intervals over trials.", "",
-        "| masks | test | removed | accuracy | 95 % interval | single trials | paper |", "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "",
+        facts,
+        "",
+        "![Accuracy with each oracle's masks](figure.png)",
+        "",
+        "## Accuracies",
+        "",
+        f"Percent, mean over {one.n_trials} trials, each with its own base model; 95 % t-intervals over trials.",
+        "",
+        "| masks | test | removed | accuracy | 95 % interval | single trials | paper |",
+        "|---|---|---|---|---|---|---|",
+    ]
     base = one.base.accuracy()
     rows = [("none", "base model, whole images", "0", one.base, PAPER["base", "none"])]
     for test, cells in one.tests.items():
         rows += [
-            (f"`{name}`", MEANING.get(test.protocol, test.protocol), f"{100 * test.drop:g} %", cell, PAPER.get((test.protocol, name), "–"))
+            (
+                f"`{name}`",
+                MEANING.get(test.protocol, test.protocol),
+                f"{100 * test.drop:g} %",
+                cell,
+                PAPER.get((test.protocol, name), "–"),
+            )
             for name, cell in cells.items()
-        ]  # fmt: skip
+        ]
     for name, what, removed, cell, paper in rows:
         accuracy = cell.accuracy()
         single = ", ".join(percent(v) for v in cell.values("accuracy"))
@@ -153,12 +172,15 @@ def page(one: OracleCells, found: list[Gate], facts: str) -> str:
         verdict = "holds" if g.holds else "**does not hold**"
         lines.append(f"| {g.text} | {g.expected} | {percent(g.value)} | {interval(g.low, g.high)} | {verdict} |")
     lines += [
-        "", f"Base model on whole images: {percent(base.mean)} %. The paper trains on 50,000 images for 35 epochs and says neither the "
+        "",
+        f"Base model on whole images: {percent(base.mean)} %. The paper trains on 50,000 images for 35 epochs and says neither the "
         "size of its regions nor the fill of its Figure 1; here the disk is 70 % of the pixels in the mean colour, the patch 5 %. "
         "Its Figure 10 has black pixels, and so does `roar-clean`.",
-        "", "Made by `roarfast init study.toml --preset falsification`, `roarfast run study.toml --data-root FOLDER_OF_THE_NPZ_FILES --out "
-        "RUN` and `python tools/falsification.py RUN`.", "",
-    ]  # fmt: skip
+        "",
+        "Made by `roarfast init study.toml --preset falsification`, `roarfast run study.toml --data-root FOLDER_OF_THE_NPZ_FILES --out "
+        "RUN` and `python tools/falsification.py RUN`.",
+        "",
+    ]
     return "\n".join(lines)
 
 

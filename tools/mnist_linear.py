@@ -24,9 +24,21 @@ from roarfast.metrics.localisation import pointing_game
 PAPER = {"standard": ("79.51", "100.0"), "manipulated": ("79.51", "0.0")}
 PENALTIES = (0.02, 0.03, 0.035, 0.04, 0.05)
 COLUMNS = (
-    "input", "map", "accuracy", "accuracy_low", "accuracy_high", "changed", "pointing", "pointing_low", "pointing_high", "weights",
-    "penalty", "images", "paper_accuracy", "paper_pointing",
-)  # fmt: skip
+    "input",
+    "map",
+    "accuracy",
+    "accuracy_low",
+    "accuracy_high",
+    "changed",
+    "pointing",
+    "pointing_low",
+    "pointing_high",
+    "weights",
+    "penalty",
+    "images",
+    "paper_accuracy",
+    "paper_pointing",
+)
 
 
 def boxes(images: np.ndarray) -> np.ndarray:
@@ -103,35 +115,47 @@ def page(found: list[dict[str, object]], train: Dataset, test: Dataset, argument
         return f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
 
     lines = [
-        "# A linear model that points at a corner", "",
+        "# A linear model that points at a corner",
+        "",
         ("**Nothing of Table 3 of 004 failed here.** " if holds and full else "**Not as in Table 3 of 004:** ")
-        + ("" if full else f"the standard model points inside the digit's box in {first['pointing']:.2f} %, not in all images. ")
-        + ("" if holds else f"the manipulated one changed {second['changed']} predictions and points inside in {second['pointing']:.2f} %. ")
+        + (
+            ""
+            if full
+            else f"the standard model points inside the digit's box in {first['pointing']:.2f} %, not in all images. "
+        )
+        + (
+            ""
+            if holds
+            else f"the manipulated one changed {second['changed']} predictions and points inside in {second['pointing']:.2f} %. "
+        )
         + "Two things the paper does not say: on raw pixels, where the background is 0, no weight can move the attribution of a corner, so "
         "the manipulation needs shifted pixels; and the pointing game is no test of a model, since edges alone, which explain nothing, score "
-        f"{cell(sobel, 'pointing')} % (random pixels {cell(rand, 'pointing')} %).", "",
+        f"{cell(sobel, 'pointing')} % (random pixels {cell(rand, 'pointing')} %).",
+        "",
         f"**Holds:** a weight per class on the top left pixel leaves all {first['images']} predictions as they were ({second['changed']} changed, accuracy "
         f"{first['accuracy']:.2f} % before, {second['accuracy']:.2f} % after) and moves the pointing game from {first['pointing']:.2f} to "
-        f"{second['pointing']:.2f} %.", "",
+        f"{second['pointing']:.2f} %.",
+        "",
         "In per cent; 95 % intervals (Clopper and Pearson) over test images. The explanation is w ⊙ x of the label; a hit is a highest pixel inside the smallest "
-        "rectangle around the ink.", "",
+        "rectangle around the ink.",
+        "",
         "| pixels | maps | accuracy | paper | predictions changed | pointing game | paper | weights that are not 0 |",
         "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     names = {"sobel": "edges (Sobel): no model", "random": "random: no model"}
     for row in found:
         weights = "–" if row["weights"] == "" else f"{row['weights']:.2f}"
         lines.append(
             f"| {row['input'] or '–'} | {names.get(str(row['map']), row['map'])} | {cell(row, 'accuracy')} | {row['paper_accuracy'] or '–'} | "
             f"{'–' if row['changed'] == '' else row['changed']} | {cell(row, 'pointing')} | {row['paper_pointing'] or '–'} | {weights} |"
-        )  # fmt: skip
+        )
     lines += [
         "",
         f"{len(train.labels):,} training and {len(test.labels):,} test images of MNIST; logistic regression with an L1 penalty of {first['penalty']:g} by "
         f"{arguments.steps} steps of FISTA; the penalty, of {', '.join(f'{p:g}' for p in PENALTIES)}, is the one nearest to the paper's accuracy on the training "
         f"images. Shifted: (x − {sparse_linear.MNIST_MEAN}) / {sparse_linear.MNIST_STD}. Numbers: [table.csv](table.csv). Made by "
         "`python tools/mnist_linear.py --train mnist_train_10k.npz --test mnist_test_2k.npz`, a minute on one core.",
-    ]  # fmt: skip
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -160,27 +160,78 @@ PARTS = Work(
 R2 = "R² = 0.83 to 0.96 over three data sets"
 TABLE_1 = "CUB-200: pixels 0.756, 0.727, 0.710, 0.677, 0.620; block 0.659, 0.438, 0.282, 0.171, 0.053"
 PITFALLS = [
-    Claim("Fig. 4", "agnostic smoothing lowers the ROAR accuracy", CIFAR, "most cells, no number", STUDY, smoothing("roar")),
+    Claim(
+        "Fig. 4",
+        "agnostic smoothing lowers the ROAR accuracy",
+        CIFAR,
+        "most cells, no number",
+        STUDY,
+        smoothing("roar"),
+    ),
     Claim("Fig. 4", "… of SVHN", SVHN, "most cells", SVHN_STUDY, smoothing("roar", SVHN_TABLES)),
     Claim("Fig. 4", "… of CUB-200, where it does most", CUB, "most cells", CUB_STUDY, birds_smoothed("roar")),
-    Claim("Fig. 5", "agnostic smoothing lowers the ROAD accuracy", CIFAR, "most cells, no number", STUDY, smoothing("road")),
+    Claim(
+        "Fig. 5",
+        "agnostic smoothing lowers the ROAD accuracy",
+        CIFAR,
+        "most cells, no number",
+        STUDY,
+        smoothing("road"),
+    ),
     Claim("Fig. 5", "… of SVHN", SVHN, "most cells", SVHN_STUDY, smoothing("road", SVHN_TABLES)),
     Claim("Fig. 5", "… of CUB-200", CUB, "most cells", CUB_STUDY, birds_smoothed("road")),
-    Claim("Fig. 7", "smoother masks, lower ROAR accuracy (we: mask total variation)", CIFAR, R2, STUDY, smoothness("roar")),
+    Claim(
+        "Fig. 7", "smoother masks, lower ROAR accuracy (we: mask total variation)", CIFAR, R2, STUDY, smoothness("roar")
+    ),
     Claim("Fig. 7", "… on SVHN", SVHN, R2, SVHN_STUDY, smoothness("roar", SVHN_TABLES)),
     Claim("Fig. 7", "… on CUB-200", CUB, R2, CUB_STUDY, birds_smooth),
     Claim("5", "the same for ROAD", CIFAR, "no number", STUDY, smoothness("road")),
     Claim("5", "… on SVHN", SVHN, "no number", SVHN_STUDY, smoothness("road", SVHN_TABLES)),
     Claim("4.2", "what smoothing does to Grad-CAM² is inconclusive", CIFAR, "no number", STUDY, grad_cam()),
     Claim("4.2", "… on SVHN", SVHN, "no number", SVHN_STUDY, grad_cam(SVHN_TABLES)),
-    Claim("Table 1", "a random block does more damage than random pixels (ROAR, rates 0.1, 0.3, 0.5, 0.7, 0.9)", CIFAR, TABLE_1, STUDY, blocks()),
-    Claim("Table 1", "… on SVHN (rates 0.1, 0.3, 0.5)", SVHN, TABLE_1, SVHN_STUDY, blocks(("0.1", "0.3", "0.5"), SVHN_TABLES)),
+    Claim(
+        "Table 1",
+        "a random block does more damage than random pixels (ROAR, rates 0.1, 0.3, 0.5, 0.7, 0.9)",
+        CIFAR,
+        TABLE_1,
+        STUDY,
+        blocks(),
+    ),
+    Claim(
+        "Table 1",
+        "… on SVHN (rates 0.1, 0.3, 0.5)",
+        SVHN,
+        TABLE_1,
+        SVHN_STUDY,
+        blocks(("0.1", "0.3", "0.5"), SVHN_TABLES),
+    ),
     Claim("Table 1", "… on CUB-200", CUB, "as above", CUB_STUDY, birds_blocks),
-    Claim("Theorem 3.1", "smoothing adds no knowledge of the model (ROAD's damage taken apart)", CIFAR, "no number", PARTS, gates("cifar10-subset", "does not raise the model part")),
-    Claim("Theorem 3.1", "… on SVHN", "SVHN, 10,000 + 1,000", "no number", PARTS, gates("svhn-subset", "does not raise the model part")),
-    Claim("6", "the paper has no remedy; ours: at equal damage smoothing buys at most a quarter of what it buys of ROAD", CIFAR, "none", PARTS, gates("cifar10-subset", "at equal damage")),
+    Claim(
+        "Theorem 3.1",
+        "smoothing adds no knowledge of the model (ROAD's damage taken apart)",
+        CIFAR,
+        "no number",
+        PARTS,
+        gates("cifar10-subset", "does not raise the model part"),
+    ),
+    Claim(
+        "Theorem 3.1",
+        "… on SVHN",
+        "SVHN, 10,000 + 1,000",
+        "no number",
+        PARTS,
+        gates("svhn-subset", "does not raise the model part"),
+    ),
+    Claim(
+        "6",
+        "the paper has no remedy; ours: at equal damage smoothing buys at most a quarter of what it buys of ROAD",
+        CIFAR,
+        "none",
+        PARTS,
+        gates("cifar10-subset", "at equal damage"),
+    ),
     Claim("6", "… on SVHN", "SVHN, 10,000 + 1,000", "none", PARTS, gates("svhn-subset", "at equal damage")),
-]  # fmt: skip
+]
 
 
 # 001: ROAR

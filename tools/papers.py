@@ -49,9 +49,12 @@ def execute(command: str, data: Path, runs: Path) -> bool:
     target = ROOT / words[-1] if words[-2:-1] == [">"] else None
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
-        words[:-2] if target else words, cwd=ROOT, env=os.environ | {"PATH": path}, check=False,
+        words[:-2] if target else words,
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        check=False,
         stdout=subprocess.PIPE if target else None,
-    )  # fmt: skip
+    )
     if target and done.returncode == 0:
         write_atomic(target, done.stdout)
     return done.returncode == 0

@@ -138,8 +138,10 @@ def means(tables: Tables) -> list[str]:
 def order(tables: Tables, dataset: str, protocol: str, by: str, sign: int) -> str:
     """The plain maps, best first."""
     rows = [
-        r for r in tables.parts if (r["dataset"], r["protocol"], r["of"], r["postprocess"]) == (dataset, protocol, "accuracy", "plain")
-    ]  # fmt: skip
+        r
+        for r in tables.parts
+        if (r["dataset"], r["protocol"], r["of"], r["postprocess"]) == (dataset, protocol, "accuracy", "plain")
+    ]
     rows.sort(key=lambda r: sign * float(r[by]))
     return ", ".join(f"{pretty(r['estimator'])} {points(r, by)}" for r in rows)
 

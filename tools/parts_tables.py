@@ -152,10 +152,17 @@ class Tables:
             self.parts.append(row)
             for j, t in enumerate(run.rates):
                 m = measured[key]
-                self.rates.append(said | {
-                    "estimator": key[0], "postprocess": key[1], "rate": float(t), "own": float(m.own[:, j].mean()),
-                    "swap": float(m.swap[:, j].mean()), "model": float(m.model[:, j].mean()),
-                })  # fmt: skip
+                self.rates.append(
+                    said
+                    | {
+                        "estimator": key[0],
+                        "postprocess": key[1],
+                        "rate": float(t),
+                        "own": float(m.own[:, j].mean()),
+                        "swap": float(m.swap[:, j].mean()),
+                        "model": float(m.model[:, j].mean()),
+                    }
+                )
         self._changes(said, part, equal, names)
         if of == "accuracy":
             self._gates(said, every, splits, part, equal)
@@ -241,11 +248,17 @@ class Tables:
                         agree.append(part[same])
                         differ.append(part[~same])
                 yield {
-                    "dataset": run.dataset, "protocol": protocol, "estimator": e, "pairs": len(share),
-                    "differ": float(np.mean(share)), "model_agree": float(np.concatenate(agree).mean()),
+                    "dataset": run.dataset,
+                    "protocol": protocol,
+                    "estimator": e,
+                    "pairs": len(share),
+                    "differ": float(np.mean(share)),
+                    "model_agree": float(np.concatenate(agree).mean()),
                     "model_differ": float(np.concatenate(differ).mean()),
-                    **numbers("over_pairs", trial_interval(np.array([np.r_[a, d].mean() for a, d in zip(agree, differ)]))),
-                }  # fmt: skip
+                    **numbers(
+                        "over_pairs", trial_interval(np.array([np.r_[a, d].mean() for a, d in zip(agree, differ)]))
+                    ),
+                }
 
 
 def _other_models(run: Run, protocol: str, key: Map, trial: int) -> list[tuple[int, Responses]]:
@@ -270,8 +283,10 @@ def _mean_change(found: dict[Map, Resampled], members: Sequence[str], k: str) ->
 
 def _tv(results: StudyResults, protocol: str, key: Map) -> float:
     found = [
-        r.tv_mask for r in results.select(protocol=protocol, estimator=key[0], postprocess=key[1], null="own") if r.tv_mask is not None
-    ]  # fmt: skip
+        r.tv_mask
+        for r in results.select(protocol=protocol, estimator=key[0], postprocess=key[1], null="own")
+        if r.tv_mask is not None
+    ]
     return float(np.mean(found)) if found else float("nan")
 
 

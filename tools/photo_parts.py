@@ -40,17 +40,44 @@ INSIDE = (1 / 3, 1 / 2, 2 / 3, 1.0)  # of N
 NAMES = ("own", "damage", "shape", "image", "model", "model_excess")
 OTHERS = ("untrained", "normalised", "lite1")
 PARTS_COLUMNS = (
-    "dataset", "protocol", "of", "other", "estimator", "postprocess", "images", "trials", "rates", "base",
-    *(f"{name}{end}" for name in NAMES for end in ("", "_low", "_high")), "p_holm", "constant_maps", "other_right", "minutes",
-)  # fmt: skip
-CHANGE_COLUMNS = (
-    "dataset", "protocol", "of", "other", "estimators", "postprocess", "images",
+    "dataset",
+    "protocol",
+    "of",
+    "other",
+    "estimator",
+    "postprocess",
+    "images",
+    "trials",
+    "rates",
+    "base",
     *(f"{name}{end}" for name in NAMES for end in ("", "_low", "_high")),
-)  # fmt: skip
+    "p_holm",
+    "constant_maps",
+    "other_right",
+    "minutes",
+)
+CHANGE_COLUMNS = (
+    "dataset",
+    "protocol",
+    "of",
+    "other",
+    "estimators",
+    "postprocess",
+    "images",
+    *(f"{name}{end}" for name in NAMES for end in ("", "_low", "_high")),
+)
 REFERENCE_COLUMNS = (
-    "top", "rate", "of", "images", "inside", "grad_cam", "random",
-    *(f"{name}{end}" for name in ("minus_grad_cam", "minus_random") for end in ("", "_low", "_high")), "dice", "minutes",
-)  # fmt: skip
+    "top",
+    "rate",
+    "of",
+    "images",
+    "inside",
+    "grad_cam",
+    "random",
+    *(f"{name}{end}" for name in ("minus_grad_cam", "minus_random") for end in ("", "_low", "_high")),
+    "dice",
+    "minutes",
+)
 Rows = list[dict[str, Any]]
 
 
@@ -97,9 +124,14 @@ class Photos:
         """Maps of the label by a model, by name."""
         labels = torch.from_numpy(self.data.labels)
         found = explain(
-            Normalized(model, MEAN, STD), as_input(self.data.images), list(estimators), labels=labels, aggregation=aggregate, batch_size=8,
+            Normalized(model, MEAN, STD),
+            as_input(self.data.images),
+            list(estimators),
+            labels=labels,
+            aggregation=aggregate,
+            batch_size=8,
             options=Options(**self.options),
-        )  # fmt: skip
+        )
         return {name: a.numpy() for name, a in found.items()}
 
     def right(self, model: torch.nn.Module) -> float:
@@ -130,9 +162,14 @@ def parts_of(photos: Photos, other: torch.nn.Module, name: str, rates: tuple[flo
     theirs = photos.maps(other, ESTIMATORS)
     constant = {e: int((a.reshape(len(a), -1).min(1) == a.reshape(len(a), -1).max(1)).sum()) for e, a in theirs.items()}
     found: Parts = metrics.parts(
-        photos.model, photos.data.images, smoothed(photos.maps(photos.model, ESTIMATORS)), other_maps=smoothed(theirs), drops=rates,
-        swap_others=True, **photos.ask,
-    )  # fmt: skip
+        photos.model,
+        photos.data.images,
+        smoothed(photos.maps(photos.model, ESTIMATORS)),
+        other_maps=smoothed(theirs),
+        drops=rates,
+        swap_others=True,
+        **photos.ask,
+    )
     said = {
         "dataset": "imagenet-photos",
         "protocol": "road",

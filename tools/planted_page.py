@@ -104,9 +104,7 @@ def write_page(arguments, drops):
     order = [s for s in order if s != MODEL]
     within = {k: correlations(found, "all", lambda m, k=k: m.endswith(f"| {k}")) for k in kinds}
     signs = {s: clipped(v) for s, v in agreement_of_changes(found).items()}
-    against = {
-        s: trial_interval(np.subtract(per_seed["all"][s], per_seed["all"][RAW])) for s in order if s != RAW
-    }  # fmt: skip
+    against = {s: trial_interval(np.subtract(per_seed["all"][s], per_seed["all"][RAW])) for s in order if s != RAW}
     nulls = list(nulls_of_random_maps(found))
     apart = [row for row in nulls if abs(row[2]) >= 2 * row[3]]
     model = max(abs(v) for _, t in found.values() for g in groups for v in t[g][MODEL].values())
@@ -132,10 +130,15 @@ def write_page(arguments, drops):
         + (f"It is undefined for {missing} maps. " if missing else "")
         + (
             f"Of {len(nulls)} comparisons of random maps with their nulls {len(apart)} are two standard errors or more apart: "
-            + "; ".join(f"{m.replace(' | ', ', ')} and its {n} {100 * v:+.2f} points, standard error {100 * s:.2f}" for m, n, v, s in apart) + ". "
-            if apart else ""
+            + "; ".join(
+                f"{m.replace(' | ', ', ')} and its {n} {100 * v:+.2f} points, standard error {100 * s:.2f}"
+                for m, n, v, s in apart
+            )
+            + ". "
+            if apart
+            else ""
         )
-    )  # fmt: skip
+    )
     gap = trial_interval(
         np.array([t["all"][RAW]["truth | plain"] - t["all"][RAW]["shifted | plain"] for _, t in found.values()])
     )
@@ -151,13 +154,20 @@ def write_page(arguments, drops):
         f"{100 * rand[3]:.2f}; of all {len(nulls)} comparisons of random maps (plain and filtered) with their nulls {len(nulls) - len(apart)} are within two "
         f"standard errors (by chance one in twenty is not). The model part is {'0 to the bit' if model == 0 else f'up to {model:.2g}'} for every "
         "planted map: they ask no model. It says what a map knows of a model and not of the object, so it must not follow the overlap. "
-        + ("Equal damage is defined for every map, size and seed. " if not missing else "") + (equal if better else "") + rolled,
-        "", "![Rank correlation with the true overlap, by score](trust.png)", "",
-        "## Rank correlation with the true overlap", "",
+        + ("Equal damage is defined for every map, size and seed. " if not missing else "")
+        + (equal if better else "")
+        + rolled,
+        "",
+        "![Rank correlation with the true overlap, by score](trust.png)",
+        "",
+        "## Rank correlation with the true overlap",
+        "",
         f"Spearman's, over {len(names)} sets of maps; 95 % t-interval over {len(found)} seeds, cut at 1. The pointing game and Attr% use the object's mask "
-        "themselves: yardsticks, not competitors.", "",
-        "| score | " + " | ".join(groups) + " | minus that of ROAD, most relevant first |", "|---|" + "---|" * (len(groups) + 1),
-    ]  # fmt: skip
+        "themselves: yardsticks, not competitors.",
+        "",
+        "| score | " + " | ".join(groups) + " | minus that of ROAD, most relevant first |",
+        "|---|" + "---|" * (len(groups) + 1),
+    ]
     for s in order:
         gain = (
             ""
@@ -167,32 +177,44 @@ def write_page(arguments, drops):
         mark = " (uses the mask)" if s in USES_THE_MASK else ""
         lines.append(f"| {s}{mark} | " + " | ".join(show_seeds(per_seed[g][s]) for g in groups) + f" | {gain} |")
     lines += [
-        "", "## What filters do to it", "",
+        "",
+        "## What filters do to it",
+        "",
         "The same correlation among maps with one and the same post-processing, and how often the change of a score by a filter has the sign of "
-        "the overlap's change (a score that blur can buy has the wrong sign).", "",
-        "| score | " + " | ".join(f"only {k}" for k in kinds) + " | all mixed | filters judged rightly |", "|---|" + "---|" * (len(kinds) + 2),
-    ]  # fmt: skip
+        "the overlap's change (a score that blur can buy has the wrong sign).",
+        "",
+        "| score | " + " | ".join(f"only {k}" for k in kinds) + " | all mixed | filters judged rightly |",
+        "|---|" + "---|" * (len(kinds) + 2),
+    ]
     for s in order:
         cells = [show_seeds(values) for values in (*(within[k][s] for k in kinds), per_seed["all"][s])]
         lines.append(f"| {s} | " + " | ".join(cells) + f" | {show(signs[s])} |")
     low, high = ranges["all"]
     lines += [
-        "", "## Random maps and their nulls", "", "| maps | null | null minus own, points | standard error |", "|---|---|---|---|",
+        "",
+        "## Random maps and their nulls",
+        "",
+        "| maps | null | null minus own, points | standard error |",
+        "|---|---|---|---|",
         *(f"| {m.replace(' | ', ', ')} | {n} | {100 * v:+.2f} | {100 * s:.2f} |" for m, n, v, s in nulls),
         "",
         "`swap` and `turn` of a random map are exchangeable with it, filtered or not; `roll` of a filtered one only nearly: a filter sees fewer pixels at the border, and "
-        "the shift moves the border inside.", "",
-        "## How", "",
+        "the shift moves the border inside.",
+        "",
+        "## How",
+        "",
         f"`shapes`, ten classes; {len(found)} seeds, each with a base model of its own (`{arguments.model}`, {arguments.epochs} epochs on {arguments.train_images:,} "
         f"images with Adam; test accuracy {min(accuracy):.3f} to {max(accuracy):.3f}), {arguments.images} test images of its own and its own noise. Twelve planted maps "
         f"({', '.join(m.split(' | ')[0] for m in names if m.endswith(kinds[0]))}) × {', '.join(kinds)}. Overlap: |removed ∩ object| / min(|removed|, |object|), "
-        f"mean over the drop rates {', '.join(map(str, drops))}, which are also those of the curves. Objects in thirds by area.", "",
+        f"mean over the drop rates {', '.join(map(str, drops))}, which are also those of the curves. Objects in thirds by area.",
+        "",
         f"Equal damage is taken over the range of null accuracy that the nulls of all maps reach, {low:.2f} to {high:.2f} in the mean over seeds (rates go to {drops[-1]} for "
         "that: scattered pixels do little damage below); 'own range': each map over the range of its own null. Completeness with its excess over as many random pixels; "
         "F-Fidelity with the base model fine-tuned under removal; soundness in steps of 4 %, halfway between empty and whole images and at an accuracy of 0.8 (where a group of images does not reach it, at its highest). Reference flipping is a diagnostic without "
-        "a direction and is left out.", "",
+        "a direction and is left out.",
+        "",
         "Made by `python tools/planted_truth.py --workers 2`; `records/` has a file per seed, `trust.csv`, `postprocessing.csv` and `nulls.csv` the tables of this page.",
-    ]  # fmt: skip
+    ]
     (arguments.out / "README.md").write_text("\n".join(lines) + "\n")
     write_tables(arguments.out, found, trust, per_seed, within, signs, against, nulls)
     draw(arguments.out / "trust.png", order, {g: trust[g] for g in groups})
@@ -208,9 +230,10 @@ def write_tables(out, found, trust, per_seed, within, signs, against, nulls):
             writer.writerows([f"{v:.4f}" if isinstance(v, float) else v for v in row] for row in rows)
 
     save(
-        "trust.csv", ["objects", "score", "rank correlation", "low", "high", *(f"seed {s}" for s in found)],
+        "trust.csv",
+        ["objects", "score", "rank correlation", "low", "high", *(f"seed {s}" for s in found)],
         [[g, s, e.value, e.low, e.high, *per_seed[g][s]] for g in trust for s, e in trust[g].items()],
-    )  # fmt: skip
+    )
     rows = []
     for s in trust["all"]:
         for k, by_score in within.items():
@@ -221,9 +244,10 @@ def write_tables(out, found, trust, per_seed, within, signs, against, nulls):
             rows.append([s, f"minus {RAW}", against[s].value, against[s].low, against[s].high])
     save("postprocessing.csv", ["score", "what", "value", "low", "high"], rows)
     save(
-        "nulls.csv", ["map", "null", "difference", "standard error", "within two"],
+        "nulls.csv",
+        ["map", "null", "difference", "standard error", "within two"],
         [[m, n, f"{v:.6f}", f"{e:.6f}", abs(v) < 2 * e] for m, n, v, e in nulls],
-    )  # fmt: skip
+    )
 
 
 def draw(path, order, trust):

@@ -142,8 +142,14 @@ def base_model(seed, training, test, arguments):
         recipe = get_recipe("quick", model=arguments.model, epochs=arguments.epochs, **RECIPE)
         result = train(arguments.model, training, test, recipe, seed=seed, progress="none")
         tuned = metrics.finetune(
-            result.model, training.images, training.labels, layout="NHWC", mean=training.mean, std=training.std, seed=seed
-        )  # fmt: skip
+            result.model,
+            training.images,
+            training.labels,
+            layout="NHWC",
+            mean=training.mean,
+            std=training.std,
+            seed=seed,
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         torch.save({"model": result.model.state_dict(), "tuned": tuned.state_dict(), "accuracy": result.accuracy}, part)

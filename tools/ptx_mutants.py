@@ -82,19 +82,41 @@ def probes() -> dict[str, list[Probe]]:
         "maximum_filter": [call(rf.maximum_filter, x, size) for size in (3, 15, (15, 3), 41)]
         + [call(rf.maximum_filter, nchw, 200), call(rf.maximum_filter, codes, 3)],
         "total_variation": [call(rf.total_variation, x), call(rf.total_variation, x, "isotropic", "minmax")],
-        "removal_mask": [call(rf.removal_mask, a, 0.3, rule) for a in (x, ties) for rule in ("exact", "percentile", "strict")],
-        "rank_codes": [call(rf.rank_codes, a, rates, rule) for a in (x, ties) for rates in (nine, many) for rule in ("exact", "percentile", "strict")],
-        "percentile": [call(rf.percentile, a, [10.0, 50.0]) for a in (x, ties)] + [call(rf.percentile, x, list(np.linspace(0, 100, 30)))],
+        "removal_mask": [
+            call(rf.removal_mask, a, 0.3, rule) for a in (x, ties) for rule in ("exact", "percentile", "strict")
+        ],
+        "rank_codes": [
+            call(rf.rank_codes, a, rates, rule)
+            for a in (x, ties)
+            for rates in (nine, many)
+            for rule in ("exact", "percentile", "strict")
+        ],
+        "percentile": [call(rf.percentile, a, [10.0, 50.0]) for a in (x, ties)]
+        + [call(rf.percentile, x, list(np.linspace(0, 100, 30)))],
         "nested bounds": [call(rf.rank_codes, np.tile(disordered, (3, 1, 1)), [0.5, 0.5000000001], "percentile")],
-        "nan ignored": [call(op, ties, arg, nan="ignore") for op, arg in ((rf.removal_mask, 0.3), (rf.rank_codes, nine), (rf.percentile, [5.0, 60.0]))],
+        "nan ignored": [
+            call(op, ties, arg, nan="ignore")
+            for op, arg in ((rf.removal_mask, 0.3), (rf.rank_codes, nine), (rf.percentile, [5.0, 60.0]))
+        ],
         "removed_fraction": [call(rf.removed_fraction, codes, 4)],
         "fill": [call(rf.fill, nchw, mask, value) for value in ("kept_mean", 1.0, "noise")]
         + [call(rf.fill, np.ascontiguousarray(np.moveaxis(nchw, 1, -1)), mask, "kept_mean", layout="NHWC")],
         "remove": [call(rf.remove, nchw, x[:2], 0.3, value) for value in ("kept_mean", "image_mean", 1.0)],
-        "gather_batch": [call(rf.gather_batch, u8, np.array([1, 0]), codes, 4), call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, pad=3, random_crop=True, flip=True, seed=5),
-                         call(rf.gather_batch, np.ascontiguousarray(np.moveaxis(u8[..., :32, :32], 1, -1)), np.array([1, 0]), np.ascontiguousarray(codes[:, :32, :32]), 4, layout="NHWC", out_layout="NHWC"),
-                         call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, imputed=u8.astype(np.float16), crop=(32, 45)),
-                         call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, scale=(0.1, 1.0), crop=(40, 24), flip=True, seed=5)],
+        "gather_batch": [
+            call(rf.gather_batch, u8, np.array([1, 0]), codes, 4),
+            call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, pad=3, random_crop=True, flip=True, seed=5),
+            call(
+                rf.gather_batch,
+                np.ascontiguousarray(np.moveaxis(u8[..., :32, :32], 1, -1)),
+                np.array([1, 0]),
+                np.ascontiguousarray(codes[:, :32, :32]),
+                4,
+                layout="NHWC",
+                out_layout="NHWC",
+            ),
+            call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, imputed=u8.astype(np.float16), crop=(32, 45)),
+            call(rf.gather_batch, u8, np.array([1, 0]), codes, 4, scale=(0.1, 1.0), crop=(40, 24), flip=True, seed=5),
+        ],
         "block_random": [call(rf.block_random, (9, 33, 47), 0.4)],
         "pixel_random": [call(rf.pixel_random, (2, 33, 47), 12345)],
         "philox_normal": [call(rf.philox_normal, np.arange(2), (33, 47))],
@@ -113,7 +135,7 @@ def probes() -> dict[str, list[Probe]]:
             call(rf.impute_linear, np.ones_like(big), big_mask, 0.0, tolerance=1e-4),  # nothing to solve
             call(rf.impute_linear, nchw[:1], mask[:1], 0.0, weights=[[0, 1, 0], [0, 0, 0], [0, 1, 0]], tolerance=1e-3),
         ],
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
@@ -128,22 +150,55 @@ class Bug:
 
 
 BUGS = [
-    Bug("histogram counts without atomics", "rank_codes", "rank_codes_kernel<float", r"atom\.shared\.add\.u32\s+(%\w+), (\[\S+\]), (\S+);",
-        r"{.reg .b32 %m; ld.shared.u32 %m, \2; add.u32 %m, %m, \3; st.shared.u32 \2, %m;}"),
+    Bug(
+        "histogram counts without atomics",
+        "rank_codes",
+        "rank_codes_kernel<float",
+        r"atom\.shared\.add\.u32\s+(%\w+), (\[\S+\]), (\S+);",
+        r"{.reg .b32 %m; ld.shared.u32 %m, \2; add.u32 %m, %m, \3; st.shared.u32 \2, %m;}",
+    ),
     Bug("no __syncwarp in the digit search", "rank_codes", "rank_codes_kernel<float", r"bar\.warp\.sync\s+\S+;", ""),
-    Bug("scan over the wrong distance", "rank_codes", "rank_codes_kernel<float", r"(shfl\.sync\.up\.b32\s+\S+, %\w+, )%\w+,", r"\g<1>3,"),
-    Bug("reads one element further", "sobel", "sobel_kernel<float", r"(ld\.global[.\w]*f32\s+%\w+, \[%\w+)\]", r"\1+4]"),
-    Bug("writes one element further", "sobel", "sobel_kernel<float", r"(st\.global\.f32\s+\[%\w+)(?:\+\d+)?\]", r"\1+4]"),
+    Bug(
+        "scan over the wrong distance",
+        "rank_codes",
+        "rank_codes_kernel<float",
+        r"(shfl\.sync\.up\.b32\s+\S+, %\w+, )%\w+,",
+        r"\g<1>3,",
+    ),
+    Bug(
+        "reads one element further", "sobel", "sobel_kernel<float", r"(ld\.global[.\w]*f32\s+%\w+, \[%\w+)\]", r"\1+4]"
+    ),
+    Bug(
+        "writes one element further", "sobel", "sobel_kernel<float", r"(st\.global\.f32\s+\[%\w+)(?:\+\d+)?\]", r"\1+4]"
+    ),
     Bug("shared index off by one", "gaussian_filter", "gaussian", r"(st\.shared\.f32\s+\[%\w+)(?:\+\d+)?\]", r"\1+4]"),
-    Bug("shared index far outside", "maximum_filter", "max", r"(ld\.shared\.f32\s+%\w+, \[%\w+)(?:\+\d+)?\]", r"\1+262144]"),
+    Bug(
+        "shared index far outside",
+        "maximum_filter",
+        "max",
+        r"(ld\.shared\.f32\s+%\w+, \[%\w+)(?:\+\d+)?\]",
+        r"\1+262144]",
+    ),
     Bug("maximum becomes minimum", "maximum_filter", "max", r"setp\.gt\.f32", "setp.lt.f32"),
     Bug("mask read at the wrong pixel", "fill", "fill", r"(ld\.global[.\w]*u8\s+%\w+, \[%\w+)\]", r"\1+1]"),
     Bug("sum instead of difference", "total_variation", "tv", r"sub\.rn\.f32", "add.rn.f32"),
     Bug("reduction misses a half", "total_variation", "tv", r"(shfl\.sync\.down\.b32\s+\S+, %\w+, )%\w+,", r"\g<1>1,"),
-    Bug("another Philox multiplier", "pixel_random", "pixel_random", r"(mul\.wide\.u32\s+%\w+, %\w+, )-?\d+;", r"\g<1>12345;"),
+    Bug(
+        "another Philox multiplier",
+        "pixel_random",
+        "pixel_random",
+        r"(mul\.wide\.u32\s+%\w+, %\w+, )-?\d+;",
+        r"\g<1>12345;",
+    ),
     Bug("rounds down instead of to nearest", "gather_batch", "gather", r"mul\.rn\.f32", "add.rn.f32"),
-    Bug("a thread leaves before the barrier", "removed_fraction", "removed_fraction", r"(bar\.sync\s+0;)", r"{.reg .pred %q; .reg .u32 %t; mov.u32 %t, %tid.x; setp.eq.u32 %q, %t, 7; @%q ret; \1}"),
-]  # fmt: skip
+    Bug(
+        "a thread leaves before the barrier",
+        "removed_fraction",
+        "removed_fraction",
+        r"(bar\.sync\s+0;)",
+        r"{.reg .pred %q; .reg .u32 %t; mov.u32 %t, %tid.x; setp.eq.u32 %q, %t, 7; @%q ret; \1}",
+    ),
+]
 
 
 def notices(mutant_probes: Sequence[Probe], expected: dict[int, np.ndarray]) -> str:

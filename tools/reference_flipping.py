@@ -62,12 +62,15 @@ def main():
 
     found = {fill: (ask(cam, RATES, fill), ask(rand, RATES, fill)) for fill in ("dataset_mean", "linear")}
     lines = [
-        "# Random pixels, Grad-CAM, and random pixels inside Grad-CAM's top", "",
+        "# Random pixels, Grad-CAM, and random pixels inside Grad-CAM's top",
+        "",
         f"004, 6.2.3, on CIFAR-10: the net of three convolutions of the score audit ({accuracy:.1%} of the test images), not retrained; "
         f"{len(images)} test images. Made by `python tools/reference_flipping.py --images {len(images)}`. Random minus Grad-CAM: below 0, "
-        "random pixels do more damage. 95 % intervals over images.", "",
-        "| fill | rate | accuracy | claim (t = 0.3 only) | log ratio of the class's probability | claim |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "random pixels do more damage. 95 % intervals over images.",
+        "",
+        "| fill | rate | accuracy | claim (t = 0.3 only) | log ratio of the class's probability | claim |",
+        "|---|---|---|---|---|---|",
+    ]
     for fill, (own, other) in found.items():
         claim = "<" if fill == "dataset_mean" else ">"
         for rate in RATES:
@@ -75,12 +78,16 @@ def main():
             said = [f"{verdict(e, claim)} ({claim} 0)" if rate == 0.3 else "" for e in (a, b)]
             lines.append(f"| {fill} | {rate:g} | {a} | {said[0]} | {b} | {said[1]} |")
     lines += [
-        "", "## Inside the top N (mean fill, logit of the class)", "",
+        "",
+        "## Inside the top N (mean fill, logit of the class)",
+        "",
         "Logit with n random pixels of Grad-CAM's top N removed, minus that with Grad-CAM's own top n, and minus that with n random pixels of the "
         "image. 004: both below 0 for 0 < n < N; at n = N the masks are Grad-CAM's, so the first is 0 to the bit. Dice of the two masks: mean "
-        "over images beside n/N.", "",
-        "| N | n | minus Grad-CAM | | minus random | | Dice | n/N |", "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        "over images beside n/N.",
+        "",
+        "| N | n | minus Grad-CAM | | minus random | | Dice | n/N |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for top in TOPS:
         rates = (top / 3, top / 2, 2 * top / 3, top)
         inside = metrics.reference_map(cam, top)

@@ -93,11 +93,13 @@ def claims(by: dict[str, Panel]) -> Iterator[Claim]:
 
     def against(one: str, other: str, says: str) -> list[Comparison]:
         return [
-            Comparison(f"{pretty(m[one])} − {pretty(m[other])}, t = {t:g}", block(roar, t).difference(m[one], m[other]), says)
+            Comparison(
+                f"{pretty(m[one])} − {pretty(m[other])}, t = {t:g}", block(roar, t).difference(m[one], m[other]), says
+            )
             for m in known.values()
             if one in m and other in m
             for t in roar.main_drops
-        ]  # fmt: skip
+        ]
 
     def random(family: str, says: str) -> list[Comparison]:
         wanted = [m[family] for m in known.values() if family in m]
@@ -137,10 +139,15 @@ def claims(by: dict[str, Panel]) -> Iterator[Claim]:
         )
     if "kar" in by:
         apart = spread_difference(spreads(roar), spreads(by["kar"]))
-        yield Claim("4.2.2", "KAR tells estimators less apart than ROAR", "59.6 points at .9 against 7.1 at .1", [
-            Comparison("spread of ROAR − spread of KAR, mean over t", apart, ">"),
-            Comparison("widest of ROAR − widest of KAR", _widest(by), ">"),
-        ])  # fmt: skip
+        yield Claim(
+            "4.2.2",
+            "KAR tells estimators less apart than ROAR",
+            "59.6 points at .9 against 7.1 at .1",
+            [
+                Comparison("spread of ROAR − spread of KAR, mean over t", apart, ">"),
+                Comparison("widest of ROAR − widest of KAR", _widest(by), ">"),
+            ],
+        )
 
 
 def _retrained(by: dict[str, Panel]) -> list[Comparison]:
@@ -196,10 +203,12 @@ def page(by: dict[str, Panel], made: Sequence[Claim], results: StudyResults, fig
     lines += [
         f"What was run: [study.toml](study.toml), {roar.n_trials} trials, base models of {percent(base.mean)} % accuracy; signed maps of "
         f"the predicted class, channels by their mean. Of {sum(counts.values())} tests of an estimator against random pixels in ROAR (Holm's "
-        f"correction over the estimators of a rate), {counts['better']} found it better, {counts['worse']} worse, {counts['open']} neither.", "",
+        f"correction over the estimators of a rate), {counts['better']} found it better, {counts['worse']} worse, {counts['open']} neither.",
+        "",
         "Made by `roarfast run docs/results/roar-001/study.toml --data-root FOLDER_OF_THE_NPZ_FILES --out RUN` and `python "
-        "tools/roar_families.py RUN`.", "",
-    ]  # fmt: skip
+        "tools/roar_families.py RUN`.",
+        "",
+    ]
     lines += [line for name in figures for line in (f"![{name}]({name})", "")]
     for protocol, panel in by.items():
         lines += [
@@ -280,15 +289,33 @@ def write(out: Path, results: StudyResults) -> list[Claim]:
     write_csv(out / "spread.csv", spread_rows(list(by.values())))
     found, passed = gate(by["roar"])
     rows = [
-        {"place": c.place, "claim": c.text, "verdict": c.verdict, "comparison": one.what, "difference": one.difference.mean,
-         "low": one.difference.low, "high": one.difference.high, "says": one.says, "found": one.verdict}
-        for c in made for one in c.comparisons
-    ]  # fmt: skip
-    rows.append({
-        "place": "4.2.5", "claim": "signed grad at least 3 points above grad^2 in ROAR at 0.3", "verdict": "holds" if passed else "does not hold",
-        "comparison": "grad − grad², t = 0.3", "difference": found.mean, "low": found.low, "high": found.high, "says": ">= 0.03",
-        "found": "holds" if passed else "fails",
-    })  # fmt: skip
+        {
+            "place": c.place,
+            "claim": c.text,
+            "verdict": c.verdict,
+            "comparison": one.what,
+            "difference": one.difference.mean,
+            "low": one.difference.low,
+            "high": one.difference.high,
+            "says": one.says,
+            "found": one.verdict,
+        }
+        for c in made
+        for one in c.comparisons
+    ]
+    rows.append(
+        {
+            "place": "4.2.5",
+            "claim": "signed grad at least 3 points above grad^2 in ROAR at 0.3",
+            "verdict": "holds" if passed else "does not hold",
+            "comparison": "grad − grad², t = 0.3",
+            "difference": found.mean,
+            "low": found.low,
+            "high": found.high,
+            "says": ">= 0.03",
+            "found": "holds" if passed else "fails",
+        }
+    )
     write_csv(out / "claims.csv", rows)
     (out / "README.md").write_text(page(by, made, results, figures))
     return made

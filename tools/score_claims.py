@@ -42,10 +42,16 @@ NAMES = {
 }
 ENSEMBLES = ("sg(ig)", "sg-sq(ig)", "vg(ig)")
 BETTER = {
-    "soundness": "higher", "soundness, as printed": "higher", "completeness": "higher", "completeness, excess": "higher",
-    "ROAD most relevant first": "lower", "ROAD least relevant first": "higher", "deletion": "lower", "insertion": "higher",
+    "soundness": "higher",
+    "soundness, as printed": "higher",
+    "completeness": "higher",
+    "completeness, excess": "higher",
+    "ROAD most relevant first": "lower",
+    "ROAD least relevant first": "higher",
+    "deletion": "lower",
+    "insertion": "higher",
     "flipping": "lower",
-}  # fmt: skip
+}
 Key = tuple[str, str, str]  # score, estimator, post-processing
 
 
@@ -105,8 +111,10 @@ def scores_of(run: Run, estimator: str, k: str) -> Iterator[tuple[str, list[Stat
     for order, name in (("morf", "ROAD most relevant first"), ("lerf", "ROAD least relevant first")):
         yield name, [weighted_mean(a.areas("accuracy", rule="mean")) for a in run.answers("road", estimator, k, order)]
     for protocol, name, of in (
-        ("deletion", "deletion", "probability"), ("insertion", "insertion", "probability"), ("flip", "flipping", "logit"),
-    ):  # fmt: skip
+        ("deletion", "deletion", "probability"),
+        ("insertion", "insertion", "probability"),
+        ("flip", "flipping", "logit"),
+    ):
         yield name, [weighted_mean(a.areas(of)) for a in run.answers(protocol, estimator, k)]
     for protocol, name in (("flip", "zeros"), ("deletion", "mean colour"), ("road", "imputed")):
         for of in ("accuracy", "log-ratio"):
@@ -170,43 +178,83 @@ def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
     def against(score: str, ones: tuple[str, ...], other: str, says: str, k: str = "plain") -> list[Comparison]:
         rand = "plain" if other == "rand" else k
         return [
-            Comparison(f"{NAMES[e]} − {NAMES[other]}, {score}", get(score, e, "plain" if e == "rand" else k) - get(score, other, rand), says)
+            Comparison(
+                f"{NAMES[e]} − {NAMES[other]}, {score}",
+                get(score, e, "plain" if e == "rand" else k) - get(score, other, rand),
+                says,
+            )
             for e in ones
-        ]  # fmt: skip
+        ]
 
     ig = ("ig", *ENSEMBLES)
     found = [
         Claim("002, Fig. 8a", "IG's ensembles are sounder than IG", against("soundness", ENSEMBLES, "ig", ">")),
-        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG by the algorithm as printed", against("soundness, as printed", ENSEMBLES, "ig", ">")),
-        Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
-        Claim("002, Fig. 8b", "IG-SQ and IG-Var are not more complete than IG", against("completeness", ENSEMBLES[1:], "ig", "not >")),
         Claim(
-            "002, Fig. 8c, d", "ensembles are no clear gain in ROAD (most relevant first) and deletion",
-            against("ROAD most relevant first", ENSEMBLES, "ig", "not <") + against("deletion", ENSEMBLES, "ig", "not <"),
+            "002, Fig. 8a",
+            "IG's ensembles are sounder than IG by the algorithm as printed",
+            against("soundness, as printed", ENSEMBLES, "ig", ">"),
+        ),
+        Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
+        Claim(
+            "002, Fig. 8b",
+            "IG-SQ and IG-Var are not more complete than IG",
+            against("completeness", ENSEMBLES[1:], "ig", "not >"),
         ),
         Claim(
-            "002, Fig. 15", "ensembles are no clear gain in ROAD with the least relevant first",
+            "002, Fig. 8c, d",
+            "ensembles are no clear gain in ROAD (most relevant first) and deletion",
+            against("ROAD most relevant first", ENSEMBLES, "ig", "not <")
+            + against("deletion", ENSEMBLES, "ig", "not <"),
+        ),
+        Claim(
+            "002, Fig. 15",
+            "ensembles are no clear gain in ROAD with the least relevant first",
             against("ROAD least relevant first", ENSEMBLES, "ig", "not >"),
         ),
-        Claim("002, Fig. 9", "Grad-CAM is sounder than IG and its ensembles", [
-            Comparison(f"Grad-CAM − {NAMES[e]}, soundness", get("soundness", "gc", "plain") - get("soundness", e, "plain"), ">") for e in ig
-        ]),
         Claim(
-            "002, Theorem 4.12", "maps are more complete than random pixels of the same number in each image",
-            [Comparison(f"{NAMES[e]}, excess", get("completeness, excess", e, "plain"), ">") for e in (*ig, "gc", "grad")],
+            "002, Fig. 9",
+            "Grad-CAM is sounder than IG and its ensembles",
+            [
+                Comparison(
+                    f"Grad-CAM − {NAMES[e]}, soundness",
+                    get("soundness", "gc", "plain") - get("soundness", e, "plain"),
+                    ">",
+                )
+                for e in ig
+            ],
+        ),
+        Claim(
+            "002, Theorem 4.12",
+            "maps are more complete than random pixels of the same number in each image",
+            [
+                Comparison(f"{NAMES[e]}, excess", get("completeness, excess", e, "plain"), ">")
+                for e in (*ig, "gc", "grad")
+            ],
         ),
         *(
-            Claim(paper, text, [
-                c for of in ("accuracy", "log-ratio") for c in against(f"{of} at {RATE:g}, {fill}", (one,), "gc", says)
-            ])
+            Claim(
+                paper,
+                text,
+                [
+                    c
+                    for of in ("accuracy", "log-ratio")
+                    for c in against(f"{of} at {RATE:g}, {fill}", (one,), "gc", says)
+                ],
+            )
             for paper, text, one, fill, says in (
                 ("004, Fig. 1", "black random pixels do more damage than Grad-CAM's", "rand", "zeros", "<"),
-                ("004, Fig. 4", "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's", "grad", "zeros", "<"),
+                (
+                    "004, Fig. 4",
+                    "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's",
+                    "grad",
+                    "zeros",
+                    "<",
+                ),
                 ("ours", "random pixels in the mean colour do more damage than Grad-CAM's", "rand", "mean colour", "<"),
                 ("ours", "imputed random pixels do less damage than Grad-CAM's", "rand", "imputed", ">"),
             )
         ),
-    ]  # fmt: skip
+    ]
     for score, sign in (
         ("ROAD most relevant first", "<"),
         ("deletion", ">"),
@@ -216,20 +264,28 @@ def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
         way = {"<": "lowers", ">": "raises"}[sign]
         found.append(
             Claim(
-                "000" if score.startswith("ROAD") else "ours", f"a Gaussian of σ = 1 {way} {score}" + (" (worse: constant fills punish smooth masks)" if score == "deletion" else ""),
+                "000" if score.startswith("ROAD") else "ours",
+                f"a Gaussian of σ = 1 {way} {score}"
+                + (" (worse: constant fills punish smooth masks)" if score == "deletion" else ""),
                 [
-                    Comparison(f"{NAMES[e]}: gaussian(1) − plain, {score}", get(score, e, "gaussian(1)") - get(score, e, "plain"), sign)
+                    Comparison(
+                        f"{NAMES[e]}: gaussian(1) − plain, {score}",
+                        get(score, e, "gaussian(1)") - get(score, e, "plain"),
+                        sign,
+                    )
                     for e in (*ig, "gc", "grad")
                 ],
             )
-        )  # fmt: skip
+        )
     return found
 
 
 SEPARATED = {  # score → Table 1 of 002
-    "completeness": "0.503 ± 0.112", "soundness(step=0.02)": "0.183 ± 0.046", "deletion(indicator=accuracy)": "0.019 ± 0.011",
+    "completeness": "0.503 ± 0.112",
+    "soundness(step=0.02)": "0.183 ± 0.046",
+    "deletion(indicator=accuracy)": "0.019 ± 0.011",
     "road(order=morf)": "0.014 ± 0.009",
-}  # fmt: skip
+}
 
 
 def separations(run: Run, count: int) -> Iterator[tuple[str, str, str, float]]:
@@ -243,9 +299,17 @@ def separations(run: Run, count: int) -> Iterator[tuple[str, str, str, float]]:
         for scheme in ("constant", "random", "partial"):
             three = {"original": a, "introduce": metrics.introduce(a, scheme), "remove": metrics.remove(a, scheme)}
             found = metrics.evaluate(
-                work.base_model(task.base), images, three, labels=labels, metrics=list(SEPARATED), layout="NHWC", mean=work.train.mean,
-                std=work.train.std, resamples=0, progress=False,
-            )  # fmt: skip
+                work.base_model(task.base),
+                images,
+                three,
+                labels=labels,
+                metrics=list(SEPARATED),
+                layout="NHWC",
+                mean=work.train.mean,
+                std=work.train.std,
+                resamples=0,
+                progress=False,
+            )
             for score in found:
                 curves = {k: np.stack([r.curve.x, r.curve.value], 1) for k, r in found[score].items()}
                 yield score, scheme, estimator, metrics.separation(curves)[0]
@@ -332,22 +396,50 @@ def main() -> None:
                 trials[score, e, k] = [float(f(np.ones((1, n)))[0]) for f in statistics]
     made = claims(lambda *key: table[key])
     arguments.out.mkdir(parents=True, exist_ok=True)
-    write(arguments.out / "scores.csv", ["score", "estimator", "postprocess", "value", "low", "high", *(f"trial {t}" for t in run.trials)], [
-        [*key, float(r.value), *r.interval(), *trials[key]] for key, r in table.items()
-    ])  # fmt: skip
-    write(arguments.out / "claims.csv", ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"], [
-        [c.paper, c.text, c.verdict, d.what, float(d.difference.value), *d.difference.interval(), f"{d.says} 0", d.verdict]
-        for c in made for d in c.comparisons
-    ])  # fmt: skip
+    write(
+        arguments.out / "scores.csv",
+        ["score", "estimator", "postprocess", "value", "low", "high", *(f"trial {t}" for t in run.trials)],
+        [[*key, float(r.value), *r.interval(), *trials[key]] for key, r in table.items()],
+    )
+    write(
+        arguments.out / "claims.csv",
+        ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"],
+        [
+            [
+                c.paper,
+                c.text,
+                c.verdict,
+                d.what,
+                float(d.difference.value),
+                *d.difference.interval(),
+                f"{d.says} 0",
+                d.verdict,
+            ]
+            for c in made
+            for d in c.comparisons
+        ],
+    )
     sign = {"higher": 1, "lower": -1}
-    same = agreement({
-        score: {f"{e} {k}": [sign[way] * v for v in trials[score, e, k]] for s, e, k in table if s == score}
-        for score, way in BETTER.items()
-    })  # fmt: skip
-    write(arguments.out / "agreement.csv", ["score", "other", "tau", "low", "high", "p", "maps"], [
-        [a, b, same.tau[i, j], same.low[i, j], same.high[i, j], same.p[i, j], int(same.maps[i, j])]
-        for i, a in enumerate(same.names) for j, b in enumerate(same.names) if i < j
-    ] + [[a, "itself, between trials", same.between_trials[i], "", "", "", int(same.maps[i, i])] for i, a in enumerate(same.names)])  # fmt: skip
+    same = agreement(
+        {
+            score: {f"{e} {k}": [sign[way] * v for v in trials[score, e, k]] for s, e, k in table if s == score}
+            for score, way in BETTER.items()
+        }
+    )
+    write(
+        arguments.out / "agreement.csv",
+        ["score", "other", "tau", "low", "high", "p", "maps"],
+        [
+            [a, b, same.tau[i, j], same.low[i, j], same.high[i, j], same.p[i, j], int(same.maps[i, j])]
+            for i, a in enumerate(same.names)
+            for j, b in enumerate(same.names)
+            if i < j
+        ]
+        + [
+            [a, "itself, between trials", same.between_trials[i], "", "", "", int(same.maps[i, i])]
+            for i, a in enumerate(same.names)
+        ],
+    )
     text = page(run, table, trials, made, "python tools/score_claims.py RUN", arguments.facts)
     rows = [
         "## Agreement between scores",
@@ -369,10 +461,15 @@ def main() -> None:
             arguments.out / "separation.csv", ["score", "scheme", "estimator", "distance"], [list(row) for row in apart]
         )
         rows += [
-            "", "## Separation of curves (Table 1 of 002)", "",
+            "",
+            "## Separation of curves (Table 1 of 002)",
+            "",
             f"Hausdorff distance between the two nearest curves of a map, and of it after *Introduce* and *Remove* (clipped to [0, 1]); first trial, "
-            f"{arguments.separation} images, IG / Grad-CAM.", "", "| score | constant | random | partial | mean | paper |", "|---|---|---|---|---|---|",
-        ]  # fmt: skip
+            f"{arguments.separation} images, IG / Grad-CAM.",
+            "",
+            "| score | constant | random | partial | mean | paper |",
+            "|---|---|---|---|---|---|",
+        ]
         for score, theirs in SEPARATED.items():
             by = {
                 scheme: [d for s, m, _, d in apart if (s, m) == (score, scheme)]

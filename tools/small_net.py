@@ -16,7 +16,7 @@ def small_net(num_classes, in_channels=3):
 
     return nn.Sequential(
         stage(in_channels, 16), stage(16, 32), stage(32, 64), nn.Flatten(), nn.Linear(64 * 16, num_classes)
-    )  # fmt: skip
+    )
 
 
 def base_model(path, training, test, epochs):

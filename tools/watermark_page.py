@@ -68,11 +68,13 @@ def write_page(out):
         checks.append((accuracy >= 0.95, f"test accuracy with {kind}: at least {accuracy:.1%} (asked: 95 %)"))
     for kind, sign, words in (("number", 1, "beats"), ("stripes", -1, "loses to")):
         mean, low, high = table(kind, "Attr%, box minus bands", "ig")
-        checks.append((
-            sign * mean >= 0.15,
-            f"on {kind} `ig | rect(9)` {words} `ig | rows(4)` by {abs(mean):.3f} of Attr% [{min(abs(low), abs(high)):.3f}, {max(abs(low), abs(high)):.3f}] "
-            f"(asked: 0.15)",
-        ))  # fmt: skip
+        checks.append(
+            (
+                sign * mean >= 0.15,
+                f"on {kind} `ig | rect(9)` {words} `ig | rows(4)` by {abs(mean):.3f} of Attr% [{min(abs(low), abs(high)):.3f}, {max(abs(low), abs(high)):.3f}] "
+                f"(asked: 0.15)",
+            )
+        )
     slowest = min(float(row["images per second"]) for row in speed)
     checks.append((slowest >= 20_000, f"{slowest:,.0f} images marked per second by one process (asked: 20,000)"))
     late = [t for t in table.rates() if t >= 0.5]
@@ -82,11 +84,13 @@ def write_page(out):
             first = best == BOX
             sure = gap[1] > 0 if first else gap[2] < 0
             place = "the lowest" if first else f"not the lowest (that is `{best}`)"
-            checks.append((
-                first == wanted,
-                f"{kind}, t = {rate}: the accuracy of `rect`, {table(kind, 'ROAD', BOX, rate)[0]:.1%}, is {place} (chance: 10 %); next to it `{rival}` {100 * gap[0]:+.1f} points "
-                f"[{100 * gap[1]:+.1f}, {100 * gap[2]:+.1f}]{'' if sure else ', which may be chance'}",
-            ))  # fmt: skip
+            checks.append(
+                (
+                    first == wanted,
+                    f"{kind}, t = {rate}: the accuracy of `rect`, {table(kind, 'ROAD', BOX, rate)[0]:.1%}, is {place} (chance: 10 %); next to it `{rival}` {100 * gap[0]:+.1f} points "
+                    f"[{100 * gap[1]:+.1f}, {100 * gap[2]:+.1f}]{'' if sure else ', which may be chance'}",
+                )
+            )
     failed, held = ([text for good, text in checks if good == wanted] for wanted in (False, True))
     number = 7 * 5
     marked_at = [table("number", "ROAD", m, t)[0] for m in table.maps("number") if m != "rand" for t in late]
@@ -101,9 +105,15 @@ def write_page(out):
         f"{max(marked_at):.1%}, and which is lowest says nothing.",
         f"- The paper's sizes of Attr% on numbers: a number here is {number} pixels of the {81} of `rect(9)`, so that a box at its place has at most {number / 81:.2f}; "
         "the paper does not say how large its numbers are.",
-        "", "**What held.**", *(f"- {text}" for text in held), "",
-        "![Attr% and ROAD accuracy by kind of data](watermark.png)", "", "## Attr%: the share of attribution on the watermark", "",
-    ]  # fmt: skip
+        "",
+        "**What held.**",
+        *(f"- {text}" for text in held),
+        "",
+        "![Attr% and ROAD accuracy by kind of data](watermark.png)",
+        "",
+        "## Attr%: the share of attribution on the watermark",
+        "",
+    ]
     marked = [k for k in kinds if k != "real images"]
     lines += [
         "| maps | " + " | ".join(marked) + " | paper, number | paper, stripes |",
@@ -126,12 +136,14 @@ def write_page(out):
     seeds = len(table.each("number", "accuracy"))
     accuracies = ", ".join(f"{k} {100 * np.mean(table.each(k, 'accuracy')):.1f} %" for k in kinds)
     lines += [
-        "", "## How", "",
+        "",
+        "## How",
+        "",
         f"The 10,000 and 2,000 images of the CIFAR-10 subset with labels dealt anew and written into them, `convnet`, {seeds} base models per kind of data (test accuracy: "
         f"{accuracies}); maps of test images with signed values summed over channels, `rect(9)` and `rows(4)` made from those of `ig`. Means over models; intervals are 1.96 "
         "standard errors over images. Numbers must not be mirrored in training: a 2 of three by five pixels is then a 5. Made by "
         "`python tools/watermark_study.py --train cifar10_train_10k.npz --test cifar10_test_2k.npz --workers 2`; `summary.csv` has every number, `records/` a file per model.",
-    ]  # fmt: skip
+    ]
     (out / "README.md").write_text("\n".join(lines) + "\n")
     with (out / "summary.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

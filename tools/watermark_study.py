@@ -110,11 +110,19 @@ def score_kind(task):
         rows.append(("images without a region", "", "", float((~data.masks.any((1, 2))).sum()), 0.0))
     answers = {
         name: metrics.respond(
-            model, data.images, a, DROPS, labels=data.labels, layout="NHWC", mean=training.mean, std=training.std,
-            seed=seed, progress=False,
+            model,
+            data.images,
+            a,
+            DROPS,
+            labels=data.labels,
+            layout="NHWC",
+            mean=training.mean,
+            std=training.std,
+            seed=seed,
+            progress=False,
         ).values()
         for name, a in sets.items()
-    }  # fmt: skip
+    }
     for name, values in answers.items():
         for j, rate in enumerate(DROPS):
             put("ROAD", name, rate, values[j])

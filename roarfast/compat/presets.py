@@ -154,9 +154,15 @@ class _Answers:
 
 
 def _curve(
-    problem: Problem, maps: Tensor, counts: Sequence[int], area: Callable[[Floats, Sequence[int]], Floats],
-    substrate: Substrate, scored: str, indicator: str, insert: bool,
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    counts: Sequence[int],
+    area: Callable[[Floats, Sequence[int]], Floats],
+    substrate: Substrate,
+    scored: str,
+    indicator: str,
+    insert: bool,
+) -> Outcome:
     if problem.segments is not None:
         raise ValueError("presets of other packages remove single pixels: evaluate them without segments")
     with evaluating(problem.model):
@@ -192,17 +198,29 @@ def _rise(
 
 
 def _torchcam(
-    problem: Problem, maps: Tensor, *, insert: bool, steps: int = 20, baseline: Substrate = 0.0, indicator: str = "logit",
+    problem: Problem,
+    maps: Tensor,
+    *,
+    insert: bool,
+    steps: int = 20,
+    baseline: Substrate = 0.0,
+    indicator: str = "logit",
     scored: str = "predicted",
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     counts = torchcam_counts(problem.features, check.integer("steps", steps, 1, 2**31))
     return _curve(problem, maps, counts, _by_fraction, baseline, scored, indicator, insert)
 
 
 def _xplique(
-    problem: Problem, maps: Tensor, *, insert: bool, steps: int = 10, max_percentage_perturbed: float = 1.0,
-    baseline: Substrate = 0.0, indicator: str = "logit",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    insert: bool,
+    steps: int = 10,
+    max_percentage_perturbed: float = 1.0,
+    baseline: Substrate = 0.0,
+    indicator: str = "logit",
+) -> Outcome:
     share = check.number("max_percentage_perturbed", max_percentage_perturbed, 0, 1)
     counts = xplique_counts(problem.features, check.integer("steps", steps, -1, 2**31), share)
     return _curve(problem, maps, counts, _even, baseline, "label", indicator, insert)
@@ -214,9 +232,16 @@ PERCENTS = tuple(range(5, 101, 5))
 
 
 def _f_fidelity(
-    problem: Problem, maps: Tensor, *, order: str, percents: Sequence[int] = PERCENTS, ratio: float = 0.5,
-    samples: int = 50, max_ratio: float | None = None, as_published: bool = False,
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    order: str,
+    percents: Sequence[int] = PERCENTS,
+    ratio: float = 0.5,
+    samples: int = 50,
+    max_ratio: float | None = None,
+    as_published: bool = False,
+) -> Outcome:
     """Accuracy lost when each of the top pixels goes with probability `ratio`, over `samples` draws; zero fill."""
     share = check.number("ratio", ratio, 0, 1)
     draws = check.integer("samples", samples, 1, 2**20)

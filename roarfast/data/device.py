@@ -146,9 +146,15 @@ class DeviceDataset:
         for batch, sizes in self._resident_batches(index, reuse) if self.resident else self._streamed_batches(index):
             out = keep.get(len(batch.rows)) if reuse else None
             x = gather_batch(
-                batch.images, batch.rows, batch.codes if transform.rate_index is not None else None, ids=batch.ids,
-                imputed=batch.imputed if transform.rate_index is not None else None, epoch=epoch, out=out, **options,
-            )  # fmt: skip
+                batch.images,
+                batch.rows,
+                batch.codes if transform.rate_index is not None else None,
+                ids=batch.ids,
+                imputed=batch.imputed if transform.rate_index is not None else None,
+                epoch=epoch,
+                out=out,
+                **options,
+            )
             if reuse and out is None:
                 keep[len(batch.rows)] = x
             y = self.labels[batch.rows if batch.ids is None else batch.ids]
@@ -156,11 +162,23 @@ class DeviceDataset:
 
     def _options(self, t: Transform) -> dict[str, Any]:
         return {
-            "layout": "NHWC", "mean": self.dataset.mean if t.mean is None else t.mean,
-            "std": self.dataset.std if t.std is None else t.std, "pad": t.pad, "pad_value": t.pad_value, "crop": t.crop,
-            "random_crop": t.random_crop, "scale": t.scale, "ratio": t.ratio, "flip": t.flip, "rate_index": t.rate_index, "keep": t.keep, "fill": t.fill, "seed": t.seed,
-            "dtype": t.dtype, "out_layout": t.out_layout,
-        }  # fmt: skip
+            "layout": "NHWC",
+            "mean": self.dataset.mean if t.mean is None else t.mean,
+            "std": self.dataset.std if t.std is None else t.std,
+            "pad": t.pad,
+            "pad_value": t.pad_value,
+            "crop": t.crop,
+            "random_crop": t.random_crop,
+            "scale": t.scale,
+            "ratio": t.ratio,
+            "flip": t.flip,
+            "rate_index": t.rate_index,
+            "keep": t.keep,
+            "fill": t.fill,
+            "seed": t.seed,
+            "dtype": t.dtype,
+            "out_layout": t.out_layout,
+        }
 
     def _resident_batches(self, index: Iterable[Array], together: bool) -> Iterator[tuple[StreamedBatch, list[int]]]:
         """Batches and their sizes; small ones `together`, as a call costs about as much as it takes to make one of them."""
@@ -213,13 +231,9 @@ class DeviceDataset:
         if imputed is not None and tuple(imputed.shape) != (n, h, w, c):
             raise DataError(f"imputed must be {(n, h, w, c)} like the dataset, got {tuple(imputed.shape)}")
         if self.resident:
-            self.codes, self.imputed = (
-                None if a is None else _to_tensor(a, self.device) for a in (codes, imputed)
-            )  # fmt: skip
+            self.codes, self.imputed = (None if a is None else _to_tensor(a, self.device) for a in (codes, imputed))
         else:
-            self.codes, self.imputed = (
-                a.cpu().numpy() if isinstance(a, torch.Tensor) else a for a in (codes, imputed)
-            )  # fmt: skip
+            self.codes, self.imputed = (a.cpu().numpy() if isinstance(a, torch.Tensor) else a for a in (codes, imputed))
 
     def _fits(self, images: Array) -> bool:
         n, h, w, c = images.shape

@@ -120,9 +120,20 @@ def impute_dataset(
                 mask = codes_here > position if keep else codes_here <= position
                 target = result[rows] if single else result[k, rows]
                 solve(
-                    x, mask, noise, seed, ids[rows], tol, max_iter, weights, noise_kind, empty_value,
-                    layout, dtype, target,
-                )  # fmt: skip
+                    x,
+                    mask,
+                    noise,
+                    seed,
+                    ids[rows],
+                    tol,
+                    max_iter,
+                    weights,
+                    noise_kind,
+                    empty_value,
+                    layout,
+                    dtype,
+                    target,
+                )
                 job.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
     return result  # type: ignore[no-any-return]
 

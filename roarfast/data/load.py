@@ -187,8 +187,12 @@ def _torchvision(name: str, split: str, root: Path, download: bool) -> Dataset:
             return Dataset(raw.data, np.array(raw.targets), _CIFAR10_CLASSES, name=name, split=split)
         raw = datasets.SVHN(str(root), split=split, download=download)
         return Dataset(
-            np.ascontiguousarray(raw.data.transpose(0, 2, 3, 1)), raw.labels, tuple(map(str, range(10))), name=name, split=split
-        )  # fmt: skip
+            np.ascontiguousarray(raw.data.transpose(0, 2, 3, 1)),
+            raw.labels,
+            tuple(map(str, range(10))),
+            name=name,
+            split=split,
+        )
     except RuntimeError as error:
         if "not found or corrupted" not in str(error):
             raise

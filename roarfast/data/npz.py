@@ -18,8 +18,16 @@ _OTHER_KEYS = ("images", "labels", "is_train", "jpeg", "offsets", "class_names",
 # What NumPy and zipfile raise at damaged bytes: a cut header of an array ends in the tokenizer, a flag of the archive says
 # "encrypted" (RuntimeError) or an unknown compression (NotImplementedError, a RuntimeError too), a name is gone (KeyError).
 _DAMAGE = (
-    OSError, ValueError, EOFError, KeyError, RuntimeError, SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError
-)  # fmt: skip
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    SyntaxError,
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+)
 _MOST_CHANNELS = 4  # RGB and alpha: an axis of at most this size beside larger ones is that of the channels
 
 

@@ -14,8 +14,17 @@ from roarfast.data.dataset import Array, DataError, Dataset
 from roarfast.data.download import fetch
 
 _FASHION_CLASSES = (
-    "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
-)  # fmt: skip
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
 _IDX_PREFIX = {"train": "train", "test": "t10k"}
 _CIFAR100_URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
 _CIFAR100_RECORD = 2 + 3 * 32 * 32  # coarse label, fine label, three planes

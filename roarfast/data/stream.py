@@ -43,11 +43,12 @@ class _Buffer:
         if not self.tensors or len(self.tensors[0]) < count:
             self.tensors = [
                 torch.empty(
-                    (count, *a.shape[1:]), dtype=torch.float16 if a.dtype == np.float16 else torch.uint8,
+                    (count, *a.shape[1:]),
+                    dtype=torch.float16 if a.dtype == np.float16 else torch.uint8,
                     pin_memory=self.pinned,
                 )
                 for a in self.arrays
-            ]  # fmt: skip
+            ]
         return [t[:count] for t in self.tensors]
 
 

@@ -89,9 +89,15 @@ def watermark(data: Dataset, kind: str, *, canvas: str = "image", labels: str = 
             masks[rows] = on[:, :, None]
             images[rows] = np.where(on[:, :, None, None], np.uint8(255), images[rows])
     return replace(
-        data, images=images, labels=dealt, masks=masks, boxes=None, checksums=None, known_stats=None,
+        data,
+        images=images,
+        labels=dealt,
+        masks=masks,
+        boxes=None,
+        checksums=None,
+        known_stats=None,
         name=f"{data.name} + {kind}" + (" on blank" if canvas == "blank" else ""),
-    )  # fmt: skip
+    )
 
 
 def number_stamps(classes: int, height: int) -> Array:

@@ -31,9 +31,7 @@ def token_grid(tokens: int, height: int, width: int) -> tuple[int, int, int]:
     raise ValueError(f"{tokens} tokens do not lie on a grid of square patches of an image of {height}x{width}")
 
 
-def find_layer(
-    model: nn.Module, name: str | None, example: Tensor, *, tokens: bool = False
-) -> tuple[str, nn.Module]:  # fmt: skip
+def find_layer(model: nn.Module, name: str | None, example: Tensor, *, tokens: bool = False) -> tuple[str, nn.Module]:
     """The module called `name`, or the last conv stage; with `tokens`, of a transformer its last norm before attention.
 
     After the last attention only the class token counts, so what comes behind it has no gradient elsewhere.

@@ -87,9 +87,15 @@ def _draw(
     figure = Figure(figsize=(n_columns * _CELL_INCHES + _LABEL_INCHES, n_rows * _CELL_INCHES + 0.4), dpi=120)
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(
-        n_rows, n_columns, wspace=0.04, hspace=0.04,
-        left=_LABEL_INCHES / figure.get_figwidth(), right=0.995, bottom=0.01, top=1 - 0.3 / figure.get_figheight(),
-    )  # fmt: skip
+        n_rows,
+        n_columns,
+        wspace=0.04,
+        hspace=0.04,
+        left=_LABEL_INCHES / figure.get_figwidth(),
+        right=0.995,
+        bottom=0.01,
+        top=1 - 0.3 / figure.get_figheight(),
+    )
     for r, cell_row in enumerate(cells):
         image, k = divmod(r, len(rows))
         for c in range(n_columns):

@@ -263,7 +263,10 @@ def make_cell(
     if np.isnan(by).any():
         return Cell(*key, why="undefined for some maps")
     mean = Resampled(
-        by.mean(), np.mean([d.draws for d in differences], 0), np.mean([d.influence for d in differences], 0), differences[0].n
-    )  # fmt: skip
+        by.mean(),
+        np.mean([d.draws for d in differences], 0),
+        np.mean([d.influence for d in differences], 0),
+        differences[0].n,
+    )
     spread = float(np.std([float(a.value) for a, _ in pairs], ddof=1)) if len(pairs) > 1 else float("nan")
     return Cell(*key, int((by > 0).sum()), int((by < 0).sum()), len(by), mean.estimate(), spread, note=note)

@@ -28,9 +28,16 @@ from roarfast.metrics.resampling import Resampled, bootstrap
 POSTPROCESSINGS = ("max(3)", "gaussian(1)", "power(0.5)", "power(2)", "outlier", "roll")
 FILLS = ("dataset_mean", "zero", "image_mean", "blur", "noise", "linear", "adversarial")
 SCORES: Mapping[str, Sequence[str]] = {
-    "road": ("linear",), "deletion": FILLS, "insertion": FILLS, "pixel_flipping": FILLS, "completeness": FILLS,
-    "soundness": FILLS, "sensitivity_n": FILLS, "faithfulness_correlation": FILLS, "infidelity": FILLS,
-}  # fmt: skip
+    "road": ("linear",),
+    "deletion": FILLS,
+    "insertion": FILLS,
+    "pixel_flipping": FILLS,
+    "completeness": FILLS,
+    "soundness": FILLS,
+    "sensitivity_n": FILLS,
+    "faithfulness_correlation": FILLS,
+    "infidelity": FILLS,
+}
 """Scores and the fills they are audited with: `road` is the one with linear imputation, by definition."""
 
 
@@ -93,7 +100,7 @@ def audit(
     place = choose_device(model, inputs.pixels, not isinstance(images, Tensor), device)
     problem = Problem(
         model, inputs, truth, seed, ids, None, {"batch_size": batch_size, "device": place, "progress": False}
-    )  # fmt: skip
+    )
     changed = {str(k): {name: _apply(k, a, seed, ids, truth) for name, a in named.items()} for k in postprocess}
     columns = list(_columns(scores, options or {}))
     values: dict[tuple[str, str], dict[str, float]] = {}

@@ -30,9 +30,16 @@ class Perturber:
     """
 
     def __init__(
-        self, inputs: Inputs, codes: Tensor, perturbation: Perturbation, seed: int, ids: Tensor, device: torch.device,
-        dtype: torch.dtype, filled: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        inputs: Inputs,
+        codes: Tensor,
+        perturbation: Perturbation,
+        seed: int,
+        ids: Tensor,
+        device: torch.device,
+        dtype: torch.dtype,
+        filled: Tensor | None = None,
+    ) -> None:
         fill = perturbation.fill
         if fill in IMAGE_FILLS and inputs.kind != "images":
             raise ValueError(
@@ -108,9 +115,20 @@ class Perturber:
             rows = rf.fill(rows, mask, "kept_mean", layout="NHWC")
         else:
             imputed, _ = solve(
-                rows, mask, 255 * self.how.noise, self.seed, ids[local], self.how.tolerance, None, None, "gaussian", 0.0,
-                "NHWC", self.how.precision, None,
-            )  # fmt: skip
+                rows,
+                mask,
+                255 * self.how.noise,
+                self.seed,
+                ids[local],
+                self.how.tolerance,
+                None,
+                None,
+                "gaussian",
+                0.0,
+                "NHWC",
+                self.how.precision,
+                None,
+            )
             center = torch.tensor(self.inputs.center, device=rows.device).mul(255)
             if self.how.precision == "float16":
                 imputed[rate == (WHOLE if self.how.keep else EMPTY)] = center.half()
@@ -130,13 +148,22 @@ class Perturber:
         return rf.fill(pixels, everything, "noise", noise_mean=mean, noise_std=255 * self.inputs.spread, **options)
 
     def _gather(
-        self, pixels: Tensor, local: Tensor, codes: Tensor | None = None, rate: Tensor | None = None,
-        fill: tuple[float, ...] | None = None, imputed: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        pixels: Tensor,
+        local: Tensor,
+        codes: Tensor | None = None,
+        rate: Tensor | None = None,
+        fill: tuple[float, ...] | None = None,
+        imputed: Tensor | None = None,
+    ) -> Tensor:
         dtype = self.dtype if self.dtype in (torch.float32, torch.float16, torch.bfloat16) else torch.float32
         options: dict[str, Any] = {
-            "mean": self.inputs.mean, "std": self.inputs.std, "layout": "NHWC", "out_layout": "NHWC", "dtype": dtype,
-        }  # fmt: skip
+            "mean": self.inputs.mean,
+            "std": self.inputs.std,
+            "layout": "NHWC",
+            "out_layout": "NHWC",
+            "dtype": dtype,
+        }
         if codes is not None and rate is not None:
             options |= {"codes": codes, "rate_index": rate, "keep": self.how.keep, "fill": fill, "imputed": imputed}
         return rf.gather_batch(pixels, local, **options).to(self.dtype)

@@ -46,9 +46,22 @@ def score_command(
 
     try:
         text = score_files.run(
-            model, weights, data, maps, metrics.split(), split, size, images, normalize, aggregate, baselines.split(), device,
-            batch_size, seed, out,
-        )  # fmt: skip
+            model,
+            weights,
+            data,
+            maps,
+            metrics.split(),
+            split,
+            size,
+            images,
+            normalize,
+            aggregate,
+            baselines.split(),
+            device,
+            batch_size,
+            seed,
+            out,
+        )
     except (DataError, ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         typer.echo(f"roarfast score: {error}", err=True)
         raise typer.Exit(2) from None

@@ -99,9 +99,11 @@ def parts(
         other_maps = [explain(other_model(model, one, seed + i)) for i, one in enumerate(listed)]
     others = _others(other_maps, named)
     how = perturbation or Perturbation()
-    inputs = images if isinstance(images, Inputs) else read_inputs(
-        images, **{k: v for k, v in options.items() if k in _INPUT_OPTIONS}
-    )  # fmt: skip
+    inputs = (
+        images
+        if isinstance(images, Inputs)
+        else read_inputs(images, **{k: v for k, v in options.items() if k in _INPUT_OPTIONS})
+    )
     rest = {k: v for k, v in options.items() if k not in _INPUT_OPTIONS}
     truth = integers("labels", labels, len(inputs))
     ids = torch.arange(len(inputs)) if index is None else integers("index", index, len(inputs))
@@ -123,7 +125,11 @@ def parts(
             same = torch.equal(other, codes)
             foreign.append(own if same else answers(other))
             if swap_others:
-                foreign_moved += moved if same else [answers(null_maps(other, null, seed=seed + d, index=ids, labels=truth)) for d in range(draws)]  # fmt: skip
+                foreign_moved += (
+                    moved
+                    if same
+                    else [answers(null_maps(other, null, seed=seed + d, index=ids, labels=truth)) for d in range(draws)]
+                )
         arms = {
             "own": _values(own, of),
             "shape_null": _mean([_values(r, of) for r in moved]),

@@ -87,8 +87,15 @@ def equal_damage(
 
 
 def equal_damage_draws(
-    own: Any, null: Any, base: Any = None, *, low: float | None = None, of: str = "accuracy", resamples: int = 1000, seed: int = 0
-) -> Resampled:  # fmt: skip
+    own: Any,
+    null: Any,
+    base: Any = None,
+    *,
+    low: float | None = None,
+    of: str = "accuracy",
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Resampled:
     """The score of `equal_damage` with its resamples, so that differences of two methods on the same images are paired.
 
     Args:

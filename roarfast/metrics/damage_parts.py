@@ -205,8 +205,9 @@ def split(
     whole = np.atleast_2d(np.asarray(base, np.float64))
     arms = {}
     for name, given in zip(
-        (*_ARMS, "other_shape_null"), (shape_null, image_null, own, *([] if other_shape_null is None else [other_shape_null]))
-    ):  # fmt: skip
+        (*_ARMS, "other_shape_null"),
+        (shape_null, image_null, own, *([] if other_shape_null is None else [other_shape_null])),
+    ):
         values = np.asarray(given, np.float64)
         values = values[None] if values.ndim == 2 else values
         if values.ndim != 3 or values.shape[0] != whole.shape[0] or values.shape[2] != whole.shape[1]:
@@ -237,9 +238,16 @@ def split(
 
 
 def summarise(
-    splits: Mapping[str, Split], *, rates: Sequence[float] = (), of: str = "accuracy", average: str = "mean",
-    resamples: int = 1000, level: float = 0.95, seed: int = 0, curves: Mapping[str, Mapping[str, Floats]] | None = None,
-) -> Parts:  # fmt: skip
+    splits: Mapping[str, Split],
+    *,
+    rates: Sequence[float] = (),
+    of: str = "accuracy",
+    average: str = "mean",
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    curves: Mapping[str, Mapping[str, Floats]] | None = None,
+) -> Parts:
     """Intervals and tests for splits of the same images: one table.
 
     The images are resampled together for every estimator, arm and trial, so all differences are paired. Trials
@@ -264,8 +272,14 @@ def summarise(
         estimates = {part: drawn[len(names) * i + j].estimate(level) for j, part in enumerate(names)}
         by_trial = {part: trial_interval(s.part(part).mean(1), level) for part in ("damage", *PARTS)}
         rows[name] = EstimatorParts(
-            name, float(s.base.mean()), float(s.own.mean()), **estimates, p=p[name], p_holm=adjusted[name], over_trials=by_trial,
-        )  # fmt: skip
+            name,
+            float(s.base.mean()),
+            float(s.own.mean()),
+            **estimates,
+            p=p[name],
+            p_holm=adjusted[name],
+            over_trials=by_trial,
+        )
     return Parts(dict(splits), rows, tuple(rates), of, average, images, trials, curves or {})
 
 
@@ -279,14 +293,26 @@ def join(parts: Sequence[Parts], *, resamples: int = 1000, level: float = 0.95, 
         if same != (first.rates, first.of, first.average, first.images, tuple(first.rows)):
             raise ValueError("parts must be of the same estimators, images, rates, response and average to be joined")
     splits = {
-        name: Split(*(np.concatenate([getattr(p.splits[name], arm) for p in parts]) for arm in ("base", *_ARMS, "other_shape_null")
-                      if all(getattr(p.splits[name], arm) is not None for p in parts)))
+        name: Split(
+            *(
+                np.concatenate([getattr(p.splits[name], arm) for p in parts])
+                for arm in ("base", *_ARMS, "other_shape_null")
+                if all(getattr(p.splits[name], arm) is not None for p in parts)
+            )
+        )
         for name in first.rows
-    }  # fmt: skip
+    }
     curves = {
         name: {arm: np.mean([p.curves[name][arm] for p in parts], 0) for arm in first.curves[name]}
         for name in first.curves
     }
     return summarise(
-        splits, rates=first.rates, of=first.of, average=first.average, resamples=resamples, level=level, seed=seed, curves=curves,
-    )  # fmt: skip
+        splits,
+        rates=first.rates,
+        of=first.of,
+        average=first.average,
+        resamples=resamples,
+        level=level,
+        seed=seed,
+        curves=curves,
+    )

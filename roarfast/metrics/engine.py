@@ -94,9 +94,11 @@ def respond(
         >>> respond(net, images, maps, labels=[0, 1, 2, 3, 0]).logit.shape
         (9, 5)
     """
-    inputs = images if isinstance(images, Inputs) else read_inputs(
-        images, layout=layout, mean=mean, std=std, normalized=normalized
-    )  # fmt: skip
+    inputs = (
+        images
+        if isinstance(images, Inputs)
+        else read_inputs(images, layout=layout, mean=mean, std=std, normalized=normalized)
+    )
     how = perturbation or Perturbation()
     n = len(inputs)
     truth = integers("labels", labels, n)
@@ -211,10 +213,20 @@ class _Engine:
     """
 
     def __init__(
-        self, model: Model, inputs: Inputs, codes: Tensor, how: Perturbation, seed: int, ids: Tensor, labels: Tensor,
-        device: torch.device, size: int, filled: Tensor | None = None,
-        ends: tuple[Row, Row] | None = None, kind: np.dtype[Any] = ANSWER,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        inputs: Inputs,
+        codes: Tensor,
+        how: Perturbation,
+        seed: int,
+        ids: Tensor,
+        labels: Tensor,
+        device: torch.device,
+        size: int,
+        filled: Tensor | None = None,
+        ends: tuple[Row, Row] | None = None,
+        kind: np.dtype[Any] = ANSWER,
+    ) -> None:
         self.inputs, self.labels, self.device, self.size, self.ends = inputs, labels, device, size, ends
         self.kind = kind
         self.perturber = Perturber(inputs, codes, how, seed, ids, device, home(model)[1], filled)
@@ -300,9 +312,16 @@ class _Engine:
 
 
 def _assemble(
-    answers: np.ndarray[Any, Any], rates: Sequence[float], codes: Tensor, how: Perturbation, labels: Tensor,
-    target: Tensor, identity: dict[str, Any], ends: tuple[Row, Row] | None = None, halves: Tensor | None = None,
-) -> Responses:  # fmt: skip
+    answers: np.ndarray[Any, Any],
+    rates: Sequence[float],
+    codes: Tensor,
+    how: Perturbation,
+    labels: Tensor,
+    target: Tensor,
+    identity: dict[str, Any],
+    ends: tuple[Row, Row] | None = None,
+    halves: Tensor | None = None,
+) -> Responses:
     n, count = len(labels), len(rates)
     table = answers.reshape(n, count if ends is not None else count + 2).T
     truth = labels.numpy()

@@ -79,9 +79,7 @@ def finetune(
     return tuned.eval()
 
 
-def _missing(
-    n: int, shape: tuple[int, int], beta: float, seed: int, ids: Tensor, rng: torch.Generator
-) -> Tensor:  # fmt: skip
+def _missing(n: int, shape: tuple[int, int], beta: float, seed: int, ids: Tensor, rng: torch.Generator) -> Tensor:
     """Bool `[n, H, W]`: a share of the pixels of each image, uniform in [0, beta], at random places."""
     noise = torch.from_numpy(rf.pixel_random((n, *shape), seed=seed, index=ids.numpy()))
     return noise < beta * torch.rand(n, 1, 1, generator=rng)

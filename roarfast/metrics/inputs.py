@@ -73,9 +73,13 @@ class Inputs:
 
 
 def read_inputs(
-    images: Any, *, layout: str | None = None, mean: PerChannel = None, std: PerChannel = None,
+    images: Any,
+    *,
+    layout: str | None = None,
+    mean: PerChannel = None,
+    std: PerChannel = None,
     normalized: bool | None = None,
-) -> Inputs:  # fmt: skip
+) -> Inputs:
     """Reads samples.
 
     Args:

@@ -105,8 +105,11 @@ def swap_partners(index: npt.ArrayLike, seed: int = 0, labels: npt.ArrayLike | N
     sizes = np.diff(np.r_[first, len(ids)])
     if (sizes == 1).any():
         alone = int(group[first[int((sizes == 1).argmax())]])
-        raise ValueError("swap needs at least two images, got one" if labels is None else
-                         f"swap-class needs at least two images of each class, class {alone} has one")  # fmt: skip
+        raise ValueError(
+            "swap needs at least two images, got one"
+            if labels is None
+            else f"swap-class needs at least two images of each class, class {alone} has one"
+        )
     following = np.arange(1, len(ids) + 1)
     following[first + sizes - 1] = first
     partners = np.empty(len(ids), np.int64)
@@ -192,9 +195,21 @@ NULLS: dict[str, Null] = {
     null.name: null
     for null in (
         Null("swap", "shape, blur, centre bias", "the image", False, _swap),
-        Null("swap-class", "shape, blur, centre bias, what shapes tell of the class", "the image within its class", True, _swap_class),
+        Null(
+            "swap-class",
+            "shape, blur, centre bias, what shapes tell of the class",
+            "the image within its class",
+            True,
+            _swap_class,
+        ),
         Null("roll", "values and blur of each map", "the place, by a cyclic shift", False, _roll),
-        Null("turn", "values, blur and distance from the centre of each map", "the place, by a mirror image or rotation", False, _turn),
+        Null(
+            "turn",
+            "values, blur and distance from the centre of each map",
+            "the place, by a mirror image or rotation",
+            False,
+            _turn,
+        ),
     )
-}  # fmt: skip
+}
 """Every null by name."""

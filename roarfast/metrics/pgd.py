@@ -124,9 +124,7 @@ def enhance(
     parts = list(walk.run(batch_size, rng))
     joined = [torch.cat([p[i] for p in parts]) for i in range(6)] if parts else walk.nothing()
     moved, original, before, after, distance, used = joined
-    return Enhanced(
-        moved, original, before.numpy(), after.numpy(), distance.double().numpy(), used.numpy()
-    )  # fmt: skip
+    return Enhanced(moved, original, before.numpy(), after.numpy(), distance.double().numpy(), used.numpy())
 
 
 def adversarial_pixels(
@@ -155,9 +153,19 @@ class _Walk:
     """Gradient steps of batches of images."""
 
     def __init__(
-        self, model: Model, inputs: Inputs, labels: Tensor, device: torch.device, epsilon: float, alpha: float, steps: int,
-        space: str, bounds: bool, direction: str, until: str | None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        inputs: Inputs,
+        labels: Tensor,
+        device: torch.device,
+        epsilon: float,
+        alpha: float,
+        steps: int,
+        space: str,
+        bounds: bool,
+        direction: str,
+        until: str | None,
+    ) -> None:
         self.model, self.inputs, self.labels, self.device = model, inputs, labels, device
         self.steps, self.until, self.sign = steps, until, 1.0 if direction == "attack" else -1.0
         column = (1, -1, 1, 1)

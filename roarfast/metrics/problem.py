@@ -77,9 +77,15 @@ class Problem:
         return result
 
     def respond(
-        self, a: Tensor | None, drops: Sequence[float], how: Perturbation, *, codes: Tensor | None = None,
-        scored: Any = "label", seed: int | None = None,
-    ) -> Responses:  # fmt: skip
+        self,
+        a: Tensor | None,
+        drops: Sequence[float],
+        how: Perturbation,
+        *,
+        codes: Tensor | None = None,
+        scored: Any = "label",
+        seed: int | None = None,
+    ) -> Responses:
         """Answers to the samples with pixels removed by the maps `a`, or by `codes`."""
         if codes is None:
             assert a is not None
@@ -94,9 +100,19 @@ class Problem:
         # Whole and empty samples are the same for all maps, orders and rules: they are asked about once.
         alike = (replace(how, order="morf", rule="exact", keep=False), asked, drawn)
         found = respond(
-            self.model, self.inputs, codes=codes, drops=drops, labels=self.labels, perturbation=how, scored=scored,
-            seed=drawn, index=self.ids, filled=self._attacked(how, scored), ends=self._ends.get(alike), **self.options,
-        )  # fmt: skip
+            self.model,
+            self.inputs,
+            codes=codes,
+            drops=drops,
+            labels=self.labels,
+            perturbation=how,
+            scored=scored,
+            seed=drawn,
+            index=self.ids,
+            filled=self._attacked(how, scored),
+            ends=self._ends.get(alike),
+            **self.options,
+        )
         self._ends[alike] = (found.whole, found.empty)
         if isinstance(scored, str) and scored == "predicted":
             self._predicted = torch.from_numpy(found.scored)

@@ -21,9 +21,19 @@ from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
 _BUILTIN = (
-    "road", "deletion", "insertion", "pixel_flipping", "reference_flipping", "completeness", "soundness", "sensitivity_n",
-    "faithfulness_correlation", "infidelity", "f_fidelity", "average_drop",
-)  # fmt: skip
+    "road",
+    "deletion",
+    "insertion",
+    "pixel_flipping",
+    "reference_flipping",
+    "completeness",
+    "soundness",
+    "sensitivity_n",
+    "faithfulness_correlation",
+    "infidelity",
+    "f_fidelity",
+    "average_drop",
+)
 _FORM = re.compile(r"(?P<name>[^()]+)(\((?P<options>.*)\))?", re.DOTALL)
 
 

@@ -64,9 +64,7 @@ class Resampled:
         """The difference, paired: both must come from the same images, count and seed."""
         if self.draws.shape != other.draws.shape or self.n != other.n:
             raise ValueError(f"differences need the same resamples, got {self.draws.shape} and {other.draws.shape}")
-        return Resampled(
-            self.value - other.value, self.draws - other.draws, self.influence - other.influence, self.n
-        )  # fmt: skip
+        return Resampled(self.value - other.value, self.draws - other.draws, self.influence - other.influence, self.n)
 
     def __neg__(self) -> Resampled:
         return replace(self, value=-self.value, draws=-self.draws, influence=-self.influence)

@@ -35,10 +35,19 @@ class ResponsesMismatch(ValueError):
 
 
 def identify(
-    model: Any, inputs: Inputs, codes: Tensor, labels: Tensor, target: Tensor, rates: Sequence[float],
-    how: Perturbation, seed: int, ids: Tensor, batch_size: int, filled: Tensor | None = None,
+    model: Any,
+    inputs: Inputs,
+    codes: Tensor,
+    labels: Tensor,
+    target: Tensor,
+    rates: Sequence[float],
+    how: Perturbation,
+    seed: int,
+    ids: Tensor,
+    batch_size: int,
+    filled: Tensor | None = None,
     halves: Tensor | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
     named = getattr(model, "__qualname__", type(model).__qualname__)
     found = {

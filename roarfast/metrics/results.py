@@ -103,9 +103,20 @@ class Result:
             per_class[some] = statistic(member[some])
         curves = {key: Curve.of(line, count, seed) for key, line in outcome.curves.items()}
         return cls(
-            score.name, name, float(found.value), low, high, score.better, score.measures, outcome.per_image, per_class, found,
-            curves, dict(outcome.details), outcome.notes,
-        )  # fmt: skip
+            score.name,
+            name,
+            float(found.value),
+            low,
+            high,
+            score.better,
+            score.measures,
+            outcome.per_image,
+            per_class,
+            found,
+            curves,
+            dict(outcome.details),
+            outcome.notes,
+        )
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,15 @@ class Randomization:
 
 
 def parameter_randomization(
-    model: nn.Module, images: Tensor, explain: Callable[[nn.Module, Tensor], Any], *, order: str = "top_down",
-    absolute: bool = True, seed: int = 0, resamples: int = 1000,
-) -> Randomization:  # fmt: skip
+    model: nn.Module,
+    images: Tensor,
+    explain: Callable[[nn.Module, Tensor], Any],
+    *,
+    order: str = "top_down",
+    absolute: bool = True,
+    seed: int = 0,
+    resamples: int = 1000,
+) -> Randomization:
     """Maps of a model whose layers are re-initialised: from the output down, or each one alone.
 
     A faithful estimator's maps lose their similarity as soon as the last layers are random; an edge detector's keep it.

@@ -22,10 +22,22 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def run(
-    model: str, weights: Path | None, data: str, maps: Path, metrics: list[str], split: str, size: int | None,
-    images: int | None, normalize: str, aggregate: str, baselines: list[str], device: str, batch_size: int | None,
-    seed: int, out: Path | None,
-) -> str:  # fmt: skip
+    model: str,
+    weights: Path | None,
+    data: str,
+    maps: Path,
+    metrics: list[str],
+    split: str,
+    size: int | None,
+    images: int | None,
+    normalize: str,
+    aggregate: str,
+    baselines: list[str],
+    device: str,
+    batch_size: int | None,
+    seed: int,
+    out: Path | None,
+) -> str:
     """Reads model, data and maps, scores them, writes files; returns the table."""
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ValueError(f"device {device!r} was asked for, but torch sees no CUDA device here")
@@ -43,10 +55,20 @@ def run(
     network = build(model, weights, dataset.num_classes, dataset.image_shape[2]).to(device)
     mean, std, words = normalisation(normalize, model, dataset)
     scores = evaluate(
-        network, dataset.images[:count], {name: a[:count] for name, a in named.items()}, labels=dataset.labels[:count],
-        metrics=metrics, aggregate=aggregate, baselines=baselines, layout="NHWC", mean=mean, std=std, seed=seed,
-        batch_size=batch_size, device=device,
-    )  # fmt: skip
+        network,
+        dataset.images[:count],
+        {name: a[:count] for name, a in named.items()},
+        labels=dataset.labels[:count],
+        metrics=metrics,
+        aggregate=aggregate,
+        baselines=baselines,
+        layout="NHWC",
+        mean=mean,
+        std=std,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+    )
     text = f"{model}, {data} ({split}), normalised by {words}\n{scores}"
     if out is not None:
         write(out, scores, text)

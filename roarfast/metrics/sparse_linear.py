@@ -50,9 +50,15 @@ class SparseLinear:
 
 
 def fit(
-    images: npt.ArrayLike, labels: npt.ArrayLike, classes: int, *, penalty: float = 0.01, steps: int = 300,
-    mean: float = MNIST_MEAN, std: float = MNIST_STD,
-) -> SparseLinear:  # fmt: skip
+    images: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    classes: int,
+    *,
+    penalty: float = 0.01,
+    steps: int = 300,
+    mean: float = MNIST_MEAN,
+    std: float = MNIST_STD,
+) -> SparseLinear:
     """Fits by FISTA: cross entropy plus `penalty` times the sum of absolute weights; the bias is free.
 
     Args:

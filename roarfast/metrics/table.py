@@ -79,9 +79,11 @@ class Scores(_Named[ScoreResults]):
     def comparisons(self) -> list[Comparison]:
         """Which maps beat which, under every score that has a better direction."""
         return [
-            c for by_map in self._items.values() if len(by_map) > 1 and next(iter(by_map.values())).better != "neither"
+            c
+            for by_map in self._items.values()
+            if len(by_map) > 1 and next(iter(by_map.values())).better != "neither"
             for c in compare(by_map)
-        ]  # fmt: skip
+        ]
 
     def notes(self) -> list[str]:
         """What is unusual, by score and maps."""
@@ -99,15 +101,21 @@ class Scores(_Named[ScoreResults]):
     def _rows(self) -> list[list[str]]:
         return [
             [r.score, r.map, _number(r.value), f"[{_number(r.low)}, {_number(r.high)}]", r.better, r.measures]
-            for by_map in self._items.values() for r in by_map.values()
-        ]  # fmt: skip
+            for by_map in self._items.values()
+            for r in by_map.values()
+        ]
 
     def _pair_rows(self) -> list[list[str]]:
         return [
-            [c.score, f"{c.winner} beats {c.loser}" if c.significant else f"{c.winner} ≈ {c.loser}", _number(c.by),
-             f"[{_number(c.low)}, {_number(c.high)}]", f"{c.p:.3g}"]
+            [
+                c.score,
+                f"{c.winner} beats {c.loser}" if c.significant else f"{c.winner} ≈ {c.loser}",
+                _number(c.by),
+                f"[{_number(c.low)}, {_number(c.high)}]",
+                f"{c.p:.3g}",
+            ]
             for c in self.comparisons()
-        ]  # fmt: skip
+        ]
 
     _head = ("score", "maps", "value", "95 % interval", "better", "measures")
     _pair_head = ("score", "on the same images", "by", "95 % interval", "p (Holm)")

@@ -53,9 +53,27 @@ def _table(numbers: tuple[float, ...], device: Any) -> Any:
 
 
 def _run(
-    xp: Arrays, images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, rate_index: int,
-    keep: bool, out_h: int, out_w: int, box: Any, flip: bool, seed: int, epoch: int, dtype: str, out_layout: str, out: Any = None,
-) -> Any:  # fmt: skip
+    xp: Arrays,
+    images: Any,
+    index: Any,
+    numbers: Any,
+    ids: Any,
+    codes: Any,
+    imputed: Any,
+    rates: Any,
+    layout: str,
+    rate_index: int,
+    keep: bool,
+    out_h: int,
+    out_w: int,
+    box: Any,
+    flip: bool,
+    seed: int,
+    epoch: int,
+    dtype: str,
+    out_layout: str,
+    out: Any = None,
+) -> Any:
     if out_h < 1 or out_w < 1:
         raise ValueError(f"out_h and out_w must be >= 1, got {out_h} and {out_w}")
     if len(numbers) % 4 or not numbers or len(box) != 5:

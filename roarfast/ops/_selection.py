@@ -214,9 +214,16 @@ def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: in
 
 
 def run_ranking(
-    xp: Arrays, kernel: str, a: Any, ranking: Ranking, rates: Sequence[Any], sizes: Sequence[int],
-    flags: Sequence[int], out: Any, dtype: str,
-) -> Any:  # fmt: skip
+    xp: Arrays,
+    kernel: str,
+    a: Any,
+    ranking: Ranking,
+    rates: Sequence[Any],
+    sizes: Sequence[int],
+    flags: Sequence[int],
+    out: Any,
+    dtype: str,
+) -> Any:
     """Calls `removal_mask` or `rank_codes`.
 
     Args:

@@ -63,9 +63,19 @@ def fill(
     ready = _fills.prepare("value", value, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
     return _op(  # type: ignore[no-any-return]
-        x, mask, ready.constants, ready.values, ready.other, index, ready.kind, layout, ready.noise_mean, ready.noise_std,
-        selection.seed_value(seed), out=out,
-    )  # fmt: skip
+        x,
+        mask,
+        ready.constants,
+        ready.values,
+        ready.other,
+        index,
+        ready.kind,
+        layout,
+        ready.noise_mean,
+        ready.noise_std,
+        selection.seed_value(seed),
+        out=out,
+    )
 
 
 def impute(x: Any, mask: Any, layout: str, sizes: _images.Layout, out: Any) -> Any:
@@ -158,9 +168,21 @@ def _run(
     result = xp.output(out, x.shape, xp.dtype(x), x, mask, values, other, index)
     shape = DTYPE_CODES[xp.dtype(x)], n, c, p, layout_code, int(per_feature)
     xp.call(
-        x, "fill", x, mask, result, *shape, _fills.KINDS[kind], values, per_image, other, noise_mean, noise_std,
-        seed, index,
-    )  # fmt: skip
+        x,
+        "fill",
+        x,
+        mask,
+        result,
+        *shape,
+        _fills.KINDS[kind],
+        values,
+        per_image,
+        other,
+        noise_mean,
+        noise_std,
+        seed,
+        index,
+    )
     return xp.finish(result, out)
 
 

@@ -148,13 +148,48 @@ def gather_batch(
                 f"images and crop must have sides of at most {MAX_SIDE} with scale, got {h}x{w} to {out_h}x{out_w}"
             )
         return gather_resized(
-            images, index, numbers, ids, codes, imputed, rates, layout, rate, keep, out_h, out_w, box, flip, seed, epoch, name,
-            out_layout, out=out,
-        )  # type: ignore[no-any-return]  # fmt: skip
+            images,
+            index,
+            numbers,
+            ids,
+            codes,
+            imputed,
+            rates,
+            layout,
+            rate,
+            keep,
+            out_h,
+            out_w,
+            box,
+            flip,
+            seed,
+            epoch,
+            name,
+            out_layout,
+            out=out,
+        )  # type: ignore[no-any-return]
     return _op(
-        images, index, numbers, ids, codes, imputed, rates, layout, rate, keep, pad, out_h, out_w, random_crop, flip, seed,
-        epoch, name, out_layout, out=out,
-    )  # type: ignore[no-any-return]  # fmt: skip
+        images,
+        index,
+        numbers,
+        ids,
+        codes,
+        imputed,
+        rates,
+        layout,
+        rate,
+        keep,
+        pad,
+        out_h,
+        out_w,
+        random_crop,
+        flip,
+        seed,
+        epoch,
+        name,
+        out_layout,
+        out=out,
+    )  # type: ignore[no-any-return]
 
 
 def _dtype_name(dtype: Any) -> Any:
@@ -266,10 +301,28 @@ def _table(numbers: tuple[float, ...], device: Any) -> Any:
 
 
 def _run(
-    xp: Arrays, images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, rate_index: int,
-    keep: bool, pad: int, out_h: int, out_w: int, random_crop: bool, flip: bool, seed: int, epoch: int, dtype: str,
-    out_layout: str, out: Any = None,
-) -> Any:  # fmt: skip
+    xp: Arrays,
+    images: Any,
+    index: Any,
+    numbers: Any,
+    ids: Any,
+    codes: Any,
+    imputed: Any,
+    rates: Any,
+    layout: str,
+    rate_index: int,
+    keep: bool,
+    pad: int,
+    out_h: int,
+    out_w: int,
+    random_crop: bool,
+    flip: bool,
+    seed: int,
+    epoch: int,
+    dtype: str,
+    out_layout: str,
+    out: Any = None,
+) -> Any:
     if pad < 0 or out_h < 1 or out_w < 1:  # the public function has other names for them
         raise ValueError(f"pad must be >= 0 and out_h and out_w >= 1, got {pad}, {out_h} and {out_w}")
     for name, a in (("index", index), ("ids", ids), ("rate_index", rates)):
@@ -303,10 +356,36 @@ def _run(
     shape = [b, c, out_h, out_w] if out_layout == "NCHW" else [b, out_h, out_w, c]
     result = xp.output(dense, shape, dtype, images, index, table, ids, codes, imputed, rates)
     xp.call(
-        images, "gather_batch", images, LAYOUT_CODES[layout], n, c, h, w, index, ids, b, codes, code_channels, rate_index, rates, keep,
-        imputed, imputed_dtype, table, pad, out_h, out_w, random_crop, flip, seed, epoch, result, DTYPE_CODES[dtype],
+        images,
+        "gather_batch",
+        images,
+        LAYOUT_CODES[layout],
+        n,
+        c,
+        h,
+        w,
+        index,
+        ids,
+        b,
+        codes,
+        code_channels,
+        rate_index,
+        rates,
+        keep,
+        imputed,
+        imputed_dtype,
+        table,
+        pad,
+        out_h,
+        out_w,
+        random_crop,
+        flip,
+        seed,
+        epoch,
+        result,
+        DTYPE_CODES[dtype],
         LAYOUT_CODES[out_layout],
-    )  # fmt: skip
+    )
     xp.finish(result, dense)
     if out is not None:
         return out
@@ -315,7 +394,7 @@ def _run(
 
 def _fake(
     images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, *rest: Any
-) -> Any:  # fmt: skip
+) -> Any:
     import torch
 
     out_h, out_w, dtype, out_layout = rest[3], rest[4], rest[9], rest[10]

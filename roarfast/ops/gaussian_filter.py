@@ -76,9 +76,15 @@ _parse_cached = lru_cache(typed=True)(_parse)  # of plain numbers only: a tensor
 
 
 def _run(
-    xp: Arrays, a: Any, sigma: Sequence[float], radius: Sequence[int], order: Sequence[int], border: Sequence[str],
-    cval: float, out: Any = None,
-) -> Any:  # fmt: skip
+    xp: Arrays,
+    a: Any,
+    sigma: Sequence[float],
+    radius: Sequence[int],
+    order: Sequence[int],
+    border: Sequence[str],
+    cval: float,
+    out: Any = None,
+) -> Any:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]

@@ -41,18 +41,42 @@ class ImputeInfo(NamedTuple):
 
 @overload
 def impute_linear(
-    x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
-    max_iter: int | None = ..., weights: Any = ..., return_info: Literal[False] = ..., *, noise_kind: str = ...,
-    empty_value: float = ..., layout: str = ..., check_result: bool = ..., out: ArrayT | None = ...,
-) -> ArrayT: ...  # fmt: skip
+    x: ArrayT,
+    mask: Any,
+    noise: float = ...,
+    seed: int = ...,
+    index: Any = ...,
+    tol: float = ...,
+    max_iter: int | None = ...,
+    weights: Any = ...,
+    return_info: Literal[False] = ...,
+    *,
+    noise_kind: str = ...,
+    empty_value: float = ...,
+    layout: str = ...,
+    check_result: bool = ...,
+    out: ArrayT | None = ...,
+) -> ArrayT: ...
 
 
 @overload
 def impute_linear(
-    x: ArrayT, mask: Any, noise: float = ..., seed: int = ..., index: Any = ..., tol: float = ...,
-    max_iter: int | None = ..., weights: Any = ..., *, return_info: Literal[True], noise_kind: str = ...,
-    empty_value: float = ..., layout: str = ..., check_result: bool = ..., out: ArrayT | None = ...,
-) -> tuple[ArrayT, ImputeInfo]: ...  # fmt: skip
+    x: ArrayT,
+    mask: Any,
+    noise: float = ...,
+    seed: int = ...,
+    index: Any = ...,
+    tol: float = ...,
+    max_iter: int | None = ...,
+    weights: Any = ...,
+    *,
+    return_info: Literal[True],
+    noise_kind: str = ...,
+    empty_value: float = ...,
+    layout: str = ...,
+    check_result: bool = ...,
+    out: ArrayT | None = ...,
+) -> tuple[ArrayT, ImputeInfo]: ...
 
 
 @renamed(channels_last='layout="NHWC"')
@@ -125,17 +149,42 @@ def impute_linear(
     wants_info = check.flag("return_info", return_info)
     check.array("x", x, (*FLOATS, "uint8"), 3, f"[..., {', '.join(layout[1:])}]")
     result, info = solve(
-        x, mask, noise, seed, index, tol, max_iter, weights, noise_kind, empty_value, layout,
-        "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x), out, check_result, return_info,
-    )  # fmt: skip
+        x,
+        mask,
+        noise,
+        seed,
+        index,
+        tol,
+        max_iter,
+        weights,
+        noise_kind,
+        empty_value,
+        layout,
+        "float32" if check.dtype_name(x) == "uint8" else check.dtype_name(x),
+        out,
+        check_result,
+        return_info,
+    )
     return (result, info) if wants_info else result
 
 
 def solve(
-    x: Any, mask: Any, noise: float, seed: int, index: Any, tol: float, max_iter: int | None, weights: Any,
-    noise_kind: str, empty_value: float, layout: str, dtype: str, out: Any, checked: bool = True,
+    x: Any,
+    mask: Any,
+    noise: float,
+    seed: int,
+    index: Any,
+    tol: float,
+    max_iter: int | None,
+    weights: Any,
+    noise_kind: str,
+    empty_value: float,
+    layout: str,
+    dtype: str,
+    out: Any,
+    checked: bool = True,
     with_info: bool = False,
-) -> tuple[Any, ImputeInfo | None]:  # fmt: skip
+) -> tuple[Any, ImputeInfo | None]:
     """`impute_linear` with the dtype of the result chosen: uint8 images may also become uint8 or float16."""
     check.array("mask", mask, ("bool", "uint8"), 2, "[..., H, W]")
     check.same_kind(x=x, mask=mask)
@@ -157,11 +206,20 @@ def solve(
     if max_iter is None:
         max_iter = 200 if weights is None and min(h, w) > 1 else 500 + 20 * (h + w)
     args = (
-        x, mask, _sample_ids(index, x, leading), check.number("noise", noise, low=0), noise_kind,
-        check.integer("seed", seed, 0, 2**63 - 1), check.number("tol", tol, 1e-10, 0.1),
-        check.integer("max_iter", max_iter, 1, 2**30), halves, check.number("empty_value", empty_value),
-        layout, dtype, check.flag("check_result", checked),
-    )  # fmt: skip
+        x,
+        mask,
+        _sample_ids(index, x, leading),
+        check.number("noise", noise, low=0),
+        noise_kind,
+        check.integer("seed", seed, 0, 2**63 - 1),
+        check.number("tol", tol, 1e-10, 0.1),
+        check.integer("max_iter", max_iter, 1, 2**30),
+        halves,
+        check.number("empty_value", empty_value),
+        layout,
+        dtype,
+        check.flag("check_result", checked),
+    )
     if out is None:
         result, *parts = _op(*args)
     elif is_tensor(out) and out.requires_grad:
@@ -256,9 +314,22 @@ def _report(all_status: Any, residual: Any, ids: Any, tol: float, max_iter: int)
 
 
 def _run(
-    xp: Arrays, x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, layout: str, dtype: str, checked: bool, out: Any = None,
-) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
+    xp: Arrays,
+    x: Any,
+    mask: Any,
+    index: Any,
+    noise: float,
+    noise_kind: str,
+    seed: int,
+    tol: float,
+    max_iter: int,
+    weights: Sequence[float],
+    empty_value: float,
+    layout: str,
+    dtype: str,
+    checked: bool,
+    out: Any = None,
+) -> tuple[Any, Any, Any, Any, Any]:
     if len(x.shape) < 3 or len(mask.shape) < 2:
         raise ValueError(
             f"x and mask must be [..., C, H, W] and [..., H, W], got {tuple(x.shape)} and {tuple(mask.shape)}"
@@ -301,9 +372,20 @@ def _zeros(xp: Arrays, shape: Sequence[int], dtype: str, like: Any) -> Any:
 
 
 def _fake(
-    x: Any, mask: Any, index: Any, noise: float, noise_kind: str, seed: int, tol: float, max_iter: int,
-    weights: Sequence[float], empty_value: float, layout: str, dtype: str, checked: bool,
-) -> tuple[Any, Any, Any, Any, Any]:  # fmt: skip
+    x: Any,
+    mask: Any,
+    index: Any,
+    noise: float,
+    noise_kind: str,
+    seed: int,
+    tol: float,
+    max_iter: int,
+    weights: Sequence[float],
+    empty_value: float,
+    layout: str,
+    dtype: str,
+    checked: bool,
+) -> tuple[Any, Any, Any, Any, Any]:
     import torch
 
     n = math.prod(x.shape[:-3])

@@ -54,9 +54,17 @@ def rank_codes(
 
 
 def _run(
-    xp: Arrays, a: Any, index: Any, drops: Sequence[float], ndim: int, rule: str, order: str, seed: int, raises: bool,
+    xp: Arrays,
+    a: Any,
+    index: Any,
+    drops: Sequence[float],
+    ndim: int,
+    rule: str,
+    order: str,
+    seed: int,
+    raises: bool,
     out: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     how = selection.Ranking(index, ndim, rule, order, seed, raises)
     rates, pointer = selection.host_array(tuple(drops))
     return selection.run_ranking(xp, "rank_codes", a, how, (pointer, len(rates)), (len(rates),), (), out, "uint8")

@@ -61,9 +61,18 @@ def removal_mask(
 
 
 def _run(
-    xp: Arrays, a: Any, index: Any, drop: float, ndim: int, rule: str, order: str, keep: bool, seed: int, raises: bool,
+    xp: Arrays,
+    a: Any,
+    index: Any,
+    drop: float,
+    ndim: int,
+    rule: str,
+    order: str,
+    keep: bool,
+    seed: int,
+    raises: bool,
     out: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     selection.in_range(drop)
     how = selection.Ranking(index, ndim, rule, order, seed, raises)
     return selection.run_ranking(xp, "removal_mask", a, how, (drop,), (), (int(keep),), out, "bool")

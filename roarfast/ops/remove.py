@@ -73,9 +73,24 @@ def remove(
     index = selection.sample_index(index, sizes.n, x)
     raises = selection.check_nan_policy(nan, rule)
     return _op(  # type: ignore[no-any-return]
-        x, a, ready.constants, ready.values, ready.other, index, drop, rule, order, check.flag("keep", keep), selection.seed_value(seed), raises,
-        ready.kind, layout, ready.noise_mean, ready.noise_std, out=out,
-    )  # fmt: skip
+        x,
+        a,
+        ready.constants,
+        ready.values,
+        ready.other,
+        index,
+        drop,
+        rule,
+        order,
+        check.flag("keep", keep),
+        selection.seed_value(seed),
+        raises,
+        ready.kind,
+        layout,
+        ready.noise_mean,
+        ready.noise_std,
+        out=out,
+    )
 
 
 def _run(

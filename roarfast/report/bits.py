@@ -101,13 +101,20 @@ def bits_counts_table(a: Audit) -> Table | None:
     for name, counts in a.bits.items():
         for c in counts:
             d, untested = c.overall.difference, "" if c.tested else "–"
-            rows.append([
-                c.postprocess, Td(WORDS[name], css="text"), Td(str(c.cells), c.cells), Td(str(c.lower), c.lower),
-                Td(untested or str(c.lower_significant), c.lower_significant), Td(str(c.higher), c.higher),
-                Td(untested or str(c.higher_significant), c.higher_significant), Td(_signed(d.mean), d.mean),
-                Td("–" if math.isnan(d.low) else f"{_signed(d.low)} to {_signed(d.high)}", d.low),
-                Td(p_text(c.overall.p), c.overall.p),
-            ])  # fmt: skip
+            rows.append(
+                [
+                    c.postprocess,
+                    Td(WORDS[name], css="text"),
+                    Td(str(c.cells), c.cells),
+                    Td(str(c.lower), c.lower),
+                    Td(untested or str(c.lower_significant), c.lower_significant),
+                    Td(str(c.higher), c.higher),
+                    Td(untested or str(c.higher_significant), c.higher_significant),
+                    Td(_signed(d.mean), d.mean),
+                    Td("–" if math.isnan(d.low) else f"{_signed(d.low)} to {_signed(d.high)}", d.low),
+                    Td(p_text(c.overall.p), c.overall.p),
+                ]
+            )
     if not rows:
         return None
     caption = (
@@ -115,9 +122,17 @@ def bits_counts_table(a: Audit) -> Table | None:
         "class? Tests and mean change (in bits) as in the table of accuracies; each line of confidence is a family of its own."
     )
     columns = [
-        "k", "Confidence", "(estimator,\u00a0t)", "lower", "significantly lower", "higher", "significantly higher", "mean change",
-        "95 % interval", "p of mean",
-    ]  # fmt: skip
+        "k",
+        "Confidence",
+        "(estimator,\u00a0t)",
+        "lower",
+        "significantly lower",
+        "higher",
+        "significantly higher",
+        "mean change",
+        "95 % interval",
+        "p of mean",
+    ]
     return table(f"{a.panel.slug}-bits-counts", caption, columns, rows)
 
 
@@ -177,9 +192,20 @@ def bits_count_rows(audits: Sequence[Audit]) -> Iterable[dict[str, Any]]:
         for name, counts in a.bits.items():
             for c in counts:
                 yield {
-                    "dataset": a.panel.dataset, "protocol": a.panel.protocol, "order": a.panel.order, "measure": name,
-                    "postprocess": c.postprocess, "cells": c.cells, "lower": c.lower, "higher": c.higher, "tested": c.tested,
-                    "lower_significant": c.lower_significant, "higher_significant": c.higher_significant,
-                    "mean_difference": c.overall.difference.mean, "mean_difference_low": c.overall.difference.low,
-                    "mean_difference_high": c.overall.difference.high, "p": c.overall.p, "cells_in_mean": c.overall_cells,
-                }  # fmt: skip
+                    "dataset": a.panel.dataset,
+                    "protocol": a.panel.protocol,
+                    "order": a.panel.order,
+                    "measure": name,
+                    "postprocess": c.postprocess,
+                    "cells": c.cells,
+                    "lower": c.lower,
+                    "higher": c.higher,
+                    "tested": c.tested,
+                    "lower_significant": c.lower_significant,
+                    "higher_significant": c.higher_significant,
+                    "mean_difference": c.overall.difference.mean,
+                    "mean_difference_low": c.overall.difference.low,
+                    "mean_difference_high": c.overall.difference.high,
+                    "p": c.overall.p,
+                    "cells_in_mean": c.overall_cells,
+                }

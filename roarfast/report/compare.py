@@ -164,10 +164,17 @@ def _table(members: Sequence[tuple[Source, Panel]], common: list[float]) -> Tabl
     for name, panel, s in found:
         place = places.get((name, s.estimator, s.postprocess))
         known = place is not None and s.random is not None
-        rows.append([
-            Td(pretty(s.estimator)), Td(s.postprocess, css="text"), Td(name, css="text"), accuracy_td(s.area, panel.n_trials),
-            points_td(s.random.difference if s.random else None), verdict_td(s), Td(f"{place:g}" if known else "–", place),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Td(pretty(s.estimator)),
+                Td(s.postprocess, css="text"),
+                Td(name, css="text"),
+                accuracy_td(s.area, panel.n_trials),
+                points_td(s.random.difference if s.random else None),
+                verdict_td(s),
+                Td(f"{place:g}" if known else "–", place),
+            ]
+        )
     rows.sort(key=lambda row: (row[-1].sort is None, row[-1].sort or 0))
     caption = (
         f"{first.record.title}{' (least relevant first)' if first.order == 'lerf' else ''}, {first.better} accuracy is better: area (%) over "

@@ -209,11 +209,17 @@ def spread_table(panels: Sequence[Panel]) -> Table | None:
     """Rows of all panels; None where no panel has two estimators."""
     rows = []
     for row in spread_rows(panels):
-        rows.append([
-            Td(row["title"]), Td(f"{row['drop']:g}", row["drop"]), Td(percent(row["spread"]), row["spread"]),
-            Td("–" if math.isnan(row["low"]) else f"{percent(row['low'])} to {percent(row['high'])}", row["low"]),
-            Td(percent(row["chance"]), row["chance"]), Td(pretty(row["highest"]), css="text"), Td(pretty(row["lowest"]), css="text"),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Td(row["title"]),
+                Td(f"{row['drop']:g}", row["drop"]),
+                Td(percent(row["spread"]), row["spread"]),
+                Td("–" if math.isnan(row["low"]) else f"{percent(row['low'])} to {percent(row['high'])}", row["low"]),
+                Td(percent(row["chance"]), row["chance"]),
+                Td(pretty(row["highest"]), css="text"),
+                Td(pretty(row["lowest"]), css="text"),
+            ]
+        )
     caption = (
         "How well protocols tell estimators apart: highest less lowest accuracy of the plain maps (baselines apart), in points, with its 95 % "
         "interval by the noise between trials (wide enough at any rate), and what as many equal estimators would show by that noise alone."
@@ -227,9 +233,18 @@ def spread_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
     for panel in panels:
         for s in spreads(panel):
             yield {
-                "title": panel.title, "dataset": panel.dataset, "protocol": panel.protocol, "order": panel.order, "drop": s.drop,
-                "spread": s.value, "low": s.low, "high": s.high, "chance": s.chance, "highest": s.highest, "lowest": s.lowest,
-            }  # fmt: skip
+                "title": panel.title,
+                "dataset": panel.dataset,
+                "protocol": panel.protocol,
+                "order": panel.order,
+                "drop": s.drop,
+                "spread": s.value,
+                "low": s.low,
+                "high": s.high,
+                "chance": s.chance,
+                "highest": s.highest,
+                "lowest": s.lowest,
+            }
 
 
 def random_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
@@ -238,6 +253,16 @@ def random_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
         for t in random_tests(panel):
             d = t.difference
             yield {
-                "dataset": panel.dataset, "protocol": panel.protocol, "order": panel.order, "estimator": t.estimator, "drop": t.drop,
-                "trials": d.n, "difference": d.mean, "low": d.low, "high": d.high, "p": t.p, "p_holm": t.p_holm, "verdict": t.verdict,
-            }  # fmt: skip
+                "dataset": panel.dataset,
+                "protocol": panel.protocol,
+                "order": panel.order,
+                "estimator": t.estimator,
+                "drop": t.drop,
+                "trials": d.n,
+                "difference": d.mean,
+                "low": d.low,
+                "high": d.high,
+                "p": t.p,
+                "p_holm": t.p_holm,
+                "verdict": t.verdict,
+            }

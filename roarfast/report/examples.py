@@ -91,6 +91,16 @@ def _read(estimator: str, file: str, arrays: dict[str, npt.NDArray[Any]]) -> Exa
             for rates in classes_and_chances
         ]
     return Examples(
-        estimator, file, arrays["images"], arrays["processed"], arrays["mask"][:, drops].astype(bool), arrays["modified"][:, drops],
-        [str(k) for k in arrays["postprocess"]], [float(t) for t in arrays["drops"][drops]], classes("labels"), classes("prediction"), answers, names,
-    )  # fmt: skip
+        estimator,
+        file,
+        arrays["images"],
+        arrays["processed"],
+        arrays["mask"][:, drops].astype(bool),
+        arrays["modified"][:, drops],
+        [str(k) for k in arrays["postprocess"]],
+        [float(t) for t in arrays["drops"][drops]],
+        classes("labels"),
+        classes("prediction"),
+        answers,
+        names,
+    )

@@ -98,18 +98,27 @@ def explorer(found: Sequence[Examples], imputes: bool, most_bytes: int = MOST_BY
     maps = [(one, k) for one in found for k in range(len(one.postprocesses))]
     result = Explorer(
         {
-            "height": height, "width": width, "rates": rates, "imputedRates": imputed, "images": [],
+            "height": height,
+            "width": width,
+            "rates": rates,
+            "imputedRates": imputed,
+            "images": [],
             "maps": [
                 {
-                    "estimator": pretty(one.estimator), "k": one.postprocesses[k], "nested": one.nested(k),
-                    "measured": one.drops, "answers": one.answers[k] if one.answers else [], "codes": [], "imputed": [],
+                    "estimator": pretty(one.estimator),
+                    "k": one.postprocesses[k],
+                    "nested": one.nested(k),
+                    "measured": one.drops,
+                    "answers": one.answers[k] if one.answers else [],
+                    "codes": [],
+                    "imputed": [],
                 }
                 for one, k in maps
             ],
         },
         total,
         len(maps),
-    )  # fmt: skip
+    )
     for m in range(total):
         if not _add_image(result, found, maps, m, most_bytes):
             break

@@ -113,10 +113,16 @@ def oracle_table(one: OracleCells) -> Table:
     for row in oracle_rows([one]):
         cell = one.tests[Tested(row["protocol"], row["order"], row["drop"])][row["oracle"]]
         below = one.below_base(cell)
-        rows.append([
-            Td(row["oracle"]), Td(describe(row["protocol"]).title, css="text"), Td(f"{row['drop']:g}", row["drop"]),
-            accuracy_td(cell.accuracy(), one.n_trials), Td(signed(below.mean), below.mean), Td(bounds(below.low, below.high), below.low),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Td(row["oracle"]),
+                Td(describe(row["protocol"]).title, css="text"),
+                Td(f"{row['drop']:g}", row["drop"]),
+                accuracy_td(cell.accuracy(), one.n_trials),
+                Td(signed(below.mean), below.mean),
+                Td(bounds(below.low, below.high), below.low),
+            ]
+        )
     columns = ["Oracle", "Protocol", "t", "accuracy %", "− base", "95 % interval"]
     caption = (
         f"{one.title}: accuracy, and its difference to the base model on whole images in points, paired over trials."
@@ -132,7 +138,17 @@ def oracle_rows(found: Sequence[OracleCells]) -> Iterable[dict[str, Any]]:
             for name in (name for name in ORACLES if name in cells):
                 accuracy, below = cells[name].accuracy(), one.below_base(cells[name])
                 yield {
-                    "dataset": one.dataset, "protocol": test.protocol, "order": test.order, "drop": test.drop, "oracle": name,
-                    "trials": accuracy.n, "accuracy": accuracy.mean, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high,
-                    "base": base.mean, "difference": below.mean, "difference_low": below.low, "difference_high": below.high,
-                }  # fmt: skip
+                    "dataset": one.dataset,
+                    "protocol": test.protocol,
+                    "order": test.order,
+                    "drop": test.drop,
+                    "oracle": name,
+                    "trials": accuracy.n,
+                    "accuracy": accuracy.mean,
+                    "accuracy_low": accuracy.low,
+                    "accuracy_high": accuracy.high,
+                    "base": base.mean,
+                    "difference": below.mean,
+                    "difference_low": below.low,
+                    "difference_high": below.high,
+                }

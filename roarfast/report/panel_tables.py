@@ -103,10 +103,15 @@ def fits_table(panel: Panel) -> Table:
                 if fit.n < FEWEST_POINTS:
                     continue
                 numbers = (fit.slope, fit.r2, fit.p, fit.spearman, fit.spearman_p)
-                rows.append([
-                    f"t = {drop:g}", Td(_OF[kind], css="text"), Td(words, css="text"),
-                    count_td(fit.n), *(Td(number(v, 2), v) for v in numbers),
-                ])  # fmt: skip
+                rows.append(
+                    [
+                        f"t = {drop:g}",
+                        Td(_OF[kind], css="text"),
+                        Td(words, css="text"),
+                        count_td(fit.n),
+                        *(Td(number(v, 2), v) for v in numbers),
+                    ]
+                )
     columns = ["Rate", "Total variation of", "Points", "n", "Slope", "R²", "p", "Spearman ρ", "p of ρ"]
     return table(f"{panel.slug}-fits", f"Fits of accuracy on total variation; {panel.title}.", columns, rows)
 
@@ -118,16 +123,32 @@ def counts_table(a: Audit) -> Table:
     for c, suffix in groups:
         d = c.overall.difference
         untested = "" if c.tested else "–"
-        rows.append([
-            c.postprocess + suffix, count_td(c.cells), count_td(c.lower),
-            Td(untested or str(c.lower_significant), c.lower_significant), count_td(c.higher),
-            Td(untested or str(c.higher_significant), c.higher_significant), count_td(c.improved),
-            Td(signed(d.mean), d.mean), Td(bounds(d.low, d.high), d.low), Td(p_text(c.overall.p), c.overall.p),
-        ])  # fmt: skip
+        rows.append(
+            [
+                c.postprocess + suffix,
+                count_td(c.cells),
+                count_td(c.lower),
+                Td(untested or str(c.lower_significant), c.lower_significant),
+                count_td(c.higher),
+                Td(untested or str(c.higher_significant), c.higher_significant),
+                count_td(c.improved),
+                Td(signed(d.mean), d.mean),
+                Td(bounds(d.low, d.high), d.low),
+                Td(p_text(c.overall.p), c.overall.p),
+            ]
+        )
     columns = [
-        "k", "(estimator,\u00a0t)", "lower", "significantly lower", "higher", "significantly higher", "score improved",
-        "mean change", "95 % interval", "p of mean",
-    ]  # fmt: skip
+        "k",
+        "(estimator,\u00a0t)",
+        "lower",
+        "significantly lower",
+        "higher",
+        "significantly higher",
+        "score improved",
+        "mean change",
+        "95 % interval",
+        "p of mean",
+    ]
     caption = (
         "In how many (estimator, t) did k move the accuracy? Significance: paired over trials, Holm-corrected over all "
         "tests of this protocol (baselines apart). Mean change in points: averaged within each trial, then tested over trials, uncorrected."
@@ -139,12 +160,16 @@ def agreement_table(a: Audit) -> Table:
     """Rankings before and after k."""
     rows: list[Cells] = [
         [
-            f"t = {g.drop:g}", Td(g.postprocess, css="text"), count_td(g.estimators), Td(number(g.tau, 2), g.tau),
-            Td(number(g.tau_between_trials, 2), g.tau_between_trials), Td(_names(g.best_plain), css="text"),
+            f"t = {g.drop:g}",
+            Td(g.postprocess, css="text"),
+            count_td(g.estimators),
+            Td(number(g.tau, 2), g.tau),
+            Td(number(g.tau_between_trials, 2), g.tau_between_trials),
+            Td(_names(g.best_plain), css="text"),
             Td(_names(g.best_after) + (" (changed)" if g.best_changed else ""), css="text"),
         ]
         for g in a.agreements
-    ]  # fmt: skip
+    ]
     caption = (
         "Does k change the ranking? Kendall's τ between the plain ranking and the ranking after k (1 the same, 0 unrelated); "
         "beside it τ between single trials of the plain ranking, which is what chance alone does. Baselines are not ranked."
@@ -193,10 +218,15 @@ def tests_table(a: Audit, leakage: dict[CellKey, Cell]) -> Table:
     for c in a.changes:
         d = c.test.difference
         row = [
-            Td(pretty(c.estimator)), Td(c.postprocess, css="text"), Td(f"{c.drop:g}", c.drop), count_td(d.n),
-            Td(signed(d.mean), d.mean), Td(bounds(d.low, d.high), d.low), Td(number(c.test.p, 2), c.test.p),
+            Td(pretty(c.estimator)),
+            Td(c.postprocess, css="text"),
+            Td(f"{c.drop:g}", c.drop),
+            count_td(d.n),
+            Td(signed(d.mean), d.mean),
+            Td(bounds(d.low, d.high), d.low),
+            Td(number(c.test.p, 2), c.test.p),
             Td(number(c.p_holm, 2), c.p_holm, "flag" if c.significant else ""),
-        ]  # fmt: skip
+        ]
         if leakage:
             cell = leakage.get(CellKey(c.estimator, c.postprocess, c.drop))
             row.append(accuracy_td(cell.accuracy(), 0) if cell else Td("–"))

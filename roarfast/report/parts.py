@@ -162,9 +162,14 @@ def _row(key: Map, arms: dict[str, Any]) -> EstimatorParts:
     parts = split(arms["base"][:, None], own, swap, model)
     over = {part: trial_interval(parts.part(part)[:, 0]) for part in ("damage", *PARTS)}
     return EstimatorParts(
-        map_name(key), float(parts.base.mean()), float(parts.own.mean()), **over, p=math.nan, p_holm=math.nan,
+        map_name(key),
+        float(parts.base.mean()),
+        float(parts.own.mean()),
+        **over,
+        p=math.nan,
+        p_holm=math.nan,
         over_trials=over,
-    )  # fmt: skip
+    )
 
 
 def _equal(arms: dict[Map, dict[str, Any]]) -> dict[Map, EqualDamage]:
@@ -207,11 +212,17 @@ def parts_table(one: StudyParts) -> Table:
         cells = [Td(percent(e.value), e.value, title=f"95 % interval {bounds(e.low, e.high)}") for e in estimates]
         equal = one.equal.get(key)
         value = equal.score.value if equal else math.nan
-        rows.append([
-            Td(pretty(key[0])), Td(key[1], css="text"), Td(percent(row.own), row.own), *cells,
-            Td(bounds(row.model.low, row.model.high), row.model.low), Td(p_text(row.p_holm) if one.images else "–", row.p_holm),
-            Td(percent(value), value),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Td(pretty(key[0])),
+                Td(key[1], css="text"),
+                Td(percent(row.own), row.own),
+                *cells,
+                Td(bounds(row.model.low, row.model.high), row.model.low),
+                Td(p_text(row.p_holm) if one.images else "–", row.p_holm),
+                Td(percent(value), value),
+            ]
+        )
     columns = ["Estimator", "k", "own accuracy", *names, "model, 95 % interval", "model > 0", "equal damage"]
     caption = (
         f"Parts of the damage in points, means over {one.rates} rates and {one.trials} trials: {one.title}. Intervals are over {one.over}; model > 0 is a "

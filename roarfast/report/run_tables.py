@@ -40,9 +40,14 @@ def _compared(results: StudyResults, one: Panel | Leakage, way: str, rate_text: 
     done = sum(len(c.trials) for c in one.cells.values())
     asked = sum((r.dataset, r.protocol, r.order) == wanted for r in results.records)
     return [
-        one.title, Td(way, css="text"), count_td(len(one.estimators)), Td(", ".join(one.postprocesses), css="text"),
-        Td(rate_text, css="text"), count_td(one.n_trials), Td(f"{done} of {asked}", done, "" if done == asked else "flag"),
-    ]  # fmt: skip
+        one.title,
+        Td(way, css="text"),
+        count_td(len(one.estimators)),
+        Td(", ".join(one.postprocesses), css="text"),
+        Td(rate_text, css="text"),
+        count_td(one.n_trials),
+        Td(f"{done} of {asked}", done, "" if done == asked else "flag"),
+    ]
 
 
 def _rates(p: Panel) -> str:
@@ -61,10 +66,15 @@ def times_table(meta: dict[str, Any]) -> Table:
     ):
         for name, seconds in sorted(stages.items(), key=lambda item: -item[1]):
             if seconds or group != "passes and overhead":
-                rows.append([
-                    NAMES.get(name, name), Td(group, css="text"), Td(f"{seconds:.1f}", seconds),
-                    Td(f"{100 * seconds / t.total:.1f}", seconds), Td(meanings.get(name, ""), css="text wide"),
-                ])  # fmt: skip
+                rows.append(
+                    [
+                        NAMES.get(name, name),
+                        Td(group, css="text"),
+                        Td(f"{seconds:.1f}", seconds),
+                        Td(f"{100 * seconds / t.total:.1f}", seconds),
+                        Td(meanings.get(name, ""), css="text wide"),
+                    ]
+                )
     columns = ["Stage", "Counts as", "Seconds", "Percent", "What it is"]
     return table("time", "Time per stage, summed over workers.", columns, rows)
 
@@ -79,10 +89,15 @@ def removed_table(audits: Sequence[Audit]) -> Table:
             asked = [0.0 if p.record.whole_test else nominal, nominal]
             off = [abs(v - one) > TOLERANCE for v, one in zip(found, asked)]  # NaN is no difference
             if any(off):
-                rows.append([
-                    pretty(key.estimator), Td(p.title, css="text"), Td(key.postprocess, css="text"), Td(percent(nominal), nominal),
-                    *(Td(percent(v), v, "flag" if o else "") for v, o in zip(found, off)),
-                ])  # fmt: skip
+                rows.append(
+                    [
+                        pretty(key.estimator),
+                        Td(p.title, css="text"),
+                        Td(key.postprocess, css="text"),
+                        Td(percent(nominal), nominal),
+                        *(Td(percent(v), v, "flag" if o else "") for v, o in zip(found, off)),
+                    ]
+                )
     columns = ["Estimator", "Protocol", "k", "Nominal", "Test", "Train"]
     return table("removed", "Cells that removed more or less than asked (percent of pixels).", columns, rows)
 

@@ -22,9 +22,21 @@ Values = Sequence[float] | Floats
 Better = Literal["lower", "higher"]
 
 __all__ = [
-    "Better", "Fit", "Interval", "PairedTest", "holm", "kendall_tau", "linear_fit", "mean_interval", "paired_test", "ranks",
-    "spearman", "t_p", "t_power", "t_quantile",
-]  # fmt: skip
+    "Better",
+    "Fit",
+    "Interval",
+    "PairedTest",
+    "holm",
+    "kendall_tau",
+    "linear_fit",
+    "mean_interval",
+    "paired_test",
+    "ranks",
+    "spearman",
+    "t_p",
+    "t_power",
+    "t_quantile",
+]
 
 EXACT_SPEARMAN_UP_TO = 8  # 8! = 40,320 orders are quick; above, the t approximation is close enough
 _ROUNDING = 1e-12  # spreads below this, relative to the values, are rounding and not variation
@@ -201,6 +213,13 @@ def linear_fit(x: Values, y: Values) -> Fit:
     error = float(line.stderr) * math.sqrt(x_spread) if n > 2 else nan
     p = float(line.pvalue) if n > 2 and varies else nan
     return Fit(
-        float(line.slope), float(line.intercept), float(line.rvalue) ** 2 if varies else nan, p, *spearman(a, b), n, x_mean,
-        x_spread, error,
-    )  # fmt: skip
+        float(line.slope),
+        float(line.intercept),
+        float(line.rvalue) ** 2 if varies else nan,
+        p,
+        *spearman(a, b),
+        n,
+        x_mean,
+        x_spread,
+        error,
+    )

@@ -76,24 +76,39 @@ def _cells(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
         for key, cell in a.panel.cells.items():
             accuracy = cell.accuracy()
             yield _head(a.panel) | {
-                "estimator": key.estimator, "postprocess": key.postprocess, "drop": key.drop, "trials": accuracy.n,
-                "accuracy": accuracy.mean, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high,
-                "accuracy_sd": accuracy.sd, "true_class_probability": cell.mean("true_class_probability"),
-                "tv_mask": cell.mean("tv_mask"), "tv_map": cell.mean("tv_map"), "tv_map_train": cell.mean("tv_map_train"),
+                "estimator": key.estimator,
+                "postprocess": key.postprocess,
+                "drop": key.drop,
+                "trials": accuracy.n,
+                "accuracy": accuracy.mean,
+                "accuracy_low": accuracy.low,
+                "accuracy_high": accuracy.high,
+                "accuracy_sd": accuracy.sd,
+                "true_class_probability": cell.mean("true_class_probability"),
+                "tv_mask": cell.mean("tv_mask"),
+                "tv_map": cell.mean("tv_map"),
+                "tv_map_train": cell.mean("tv_map_train"),
                 "removed_fraction_nominal": a.panel.nominal_removed(key.drop),
                 "removed_fraction": cell.mean("removed_fraction"),
                 "removed_fraction_train": cell.mean("removed_fraction_train"),
-            }  # fmt: skip
+            }
 
 
 def _differences(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
     for a in audits:
         for c in a.changes:
             yield _head(a.panel) | {
-                "estimator": c.estimator, "postprocess": c.postprocess, "drop": c.drop, "pairs": c.test.n,
-                "difference": c.difference, "difference_low": c.test.difference.low,
-                "difference_high": c.test.difference.high, "t": c.test.t, "p": c.test.p, "p_holm": c.p_holm,
-            }  # fmt: skip
+                "estimator": c.estimator,
+                "postprocess": c.postprocess,
+                "drop": c.drop,
+                "pairs": c.test.n,
+                "difference": c.difference,
+                "difference_low": c.test.difference.low,
+                "difference_high": c.test.difference.high,
+                "t": c.test.t,
+                "p": c.test.p,
+                "p_holm": c.p_holm,
+            }
 
 
 def _counts(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
@@ -101,30 +116,48 @@ def _counts(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
         for group, counts in (("estimators", a.counts), ("baselines", a.baseline_counts)):
             for c in counts:
                 yield _head(a.panel) | {
-                    "group": group, "postprocess": c.postprocess, "cells": c.cells, "lower": c.lower, "higher": c.higher,
-                    "improved": c.improved, "tested": c.tested, "lower_significant": c.lower_significant,
-                    "higher_significant": c.higher_significant, "mean_difference": c.overall.difference.mean,
-                    "mean_difference_low": c.overall.difference.low, "mean_difference_high": c.overall.difference.high,
-                    "p": c.overall.p, "cells_in_mean": c.overall_cells,
-                }  # fmt: skip
+                    "group": group,
+                    "postprocess": c.postprocess,
+                    "cells": c.cells,
+                    "lower": c.lower,
+                    "higher": c.higher,
+                    "improved": c.improved,
+                    "tested": c.tested,
+                    "lower_significant": c.lower_significant,
+                    "higher_significant": c.higher_significant,
+                    "mean_difference": c.overall.difference.mean,
+                    "mean_difference_low": c.overall.difference.low,
+                    "mean_difference_high": c.overall.difference.high,
+                    "p": c.overall.p,
+                    "cells_in_mean": c.overall_cells,
+                }
 
 
 def _ranks(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
     for a in audits:
         for r in a.rank_rows:
             yield _head(a.panel) | {
-                "drop": r.drop, "postprocess": r.postprocess, "estimator": r.estimator, "rank_plain": r.plain,
-                "rank_after": r.after, "rank_if_only_this_one": r.alone,
-            }  # fmt: skip
+                "drop": r.drop,
+                "postprocess": r.postprocess,
+                "estimator": r.estimator,
+                "rank_plain": r.plain,
+                "rank_after": r.after,
+                "rank_if_only_this_one": r.alone,
+            }
 
 
 def _agreement(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
     for a in audits:
         for g in a.agreements:
             yield _head(a.panel) | {
-                "drop": g.drop, "postprocess": g.postprocess, "estimators": g.estimators, "kendall_tau": g.tau,
-                "kendall_tau_between_trials": g.tau_between_trials, "best_plain": " ".join(g.best_plain), "best_after": " ".join(g.best_after),
-            }  # fmt: skip
+                "drop": g.drop,
+                "postprocess": g.postprocess,
+                "estimators": g.estimators,
+                "kendall_tau": g.tau,
+                "kendall_tau_between_trials": g.tau_between_trials,
+                "best_plain": " ".join(g.best_plain),
+                "best_after": " ".join(g.best_after),
+            }
 
 
 def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
@@ -135,10 +168,17 @@ def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
                     fit = fit_at(a.panel, kind, drop, points)
                     if fit.n >= FEWEST_POINTS:
                         yield _head(a.panel) | {
-                            "drop": drop, "x": kind, "points": points, "n": fit.n, "slope": fit.slope,
-                            "intercept": fit.intercept, "r2": fit.r2, "p": fit.p, "spearman": fit.spearman,
+                            "drop": drop,
+                            "x": kind,
+                            "points": points,
+                            "n": fit.n,
+                            "slope": fit.slope,
+                            "intercept": fit.intercept,
+                            "r2": fit.r2,
+                            "p": fit.p,
+                            "spearman": fit.spearman,
                             "spearman_p": fit.spearman_p,
-                        }  # fmt: skip
+                        }
 
 
 def _leakage(results: StudyResults) -> Iterable[dict[str, Any]]:
@@ -146,10 +186,17 @@ def _leakage(results: StudyResults) -> Iterable[dict[str, Any]]:
         for key, cell in one.cells.items():
             accuracy = cell.accuracy()
             yield {
-                "dataset": one.dataset, "order": one.order, "estimator": key.estimator, "postprocess": key.postprocess,
-                "drop": key.drop, "trials": accuracy.n, "accuracy": accuracy.mean, "accuracy_low": accuracy.low,
-                "accuracy_high": accuracy.high, "chance": math.nan if one.chance is None else one.chance,
-            }  # fmt: skip
+                "dataset": one.dataset,
+                "order": one.order,
+                "estimator": key.estimator,
+                "postprocess": key.postprocess,
+                "drop": key.drop,
+                "trials": accuracy.n,
+                "accuracy": accuracy.mean,
+                "accuracy_low": accuracy.low,
+                "accuracy_high": accuracy.high,
+                "chance": math.nan if one.chance is None else one.chance,
+            }
 
 
 def _times(results: StudyResults) -> Iterable[dict[str, Any]]:

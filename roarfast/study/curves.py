@@ -148,10 +148,17 @@ class CurveWork(CellWork):
         model = self.tested
         ends = self._ends(model, how, filled, scored)
         options: dict[str, Any] = {
-            "labels": w.test.labels, "perturbation": how, "filled": filled, "scored": scored,
-            "seed": w.seeds.noise(self.cell.trial, "test"), "device": w.device, "progress": False,
-            "ends": ends, "halves": w.trainer.halves, "batch_size": max(16, min(_BATCH, _BATCH_VALUES // w.inputs.values)),
-        }  # fmt: skip
+            "labels": w.test.labels,
+            "perturbation": how,
+            "filled": filled,
+            "scored": scored,
+            "seed": w.seeds.noise(self.cell.trial, "test"),
+            "device": w.device,
+            "progress": False,
+            "ends": ends,
+            "halves": w.trainer.halves,
+            "batch_size": max(16, min(_BATCH, _BATCH_VALUES // w.inputs.values)),
+        }
         self.on_update(f"{len(w.test)} images at {len(self.task.cells)} rates")
         begun, before = time.perf_counter(), model.seconds
         answers = self._answers(model, path, codes, options)
@@ -167,9 +174,18 @@ class CurveWork(CellWork):
             nothing = np.zeros(w.test.images.shape[:3], np.uint8)
             with self.clock.stage("evaluation"):
                 found = respond(
-                    model, w.inputs, codes=nothing, drops=[1.0], labels=w.test.labels, perturbation=how, filled=filled,
-                    scored=scored, seed=w.seeds.noise(self.cell.trial, "test"), device=w.device, progress=False,
-                )  # fmt: skip
+                    model,
+                    w.inputs,
+                    codes=nothing,
+                    drops=[1.0],
+                    labels=w.test.labels,
+                    perturbation=how,
+                    filled=filled,
+                    scored=scored,
+                    seed=w.seeds.noise(self.cell.trial, "test"),
+                    device=w.device,
+                    progress=False,
+                )
             model.ends[fill] = found.whole, found.empty
         return model.ends[fill]
 

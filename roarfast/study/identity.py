@@ -141,7 +141,12 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
         model["weights"] = file_checksum(path)
     explain = config.explain.model_dump(mode="json")
     return Identity(
-        data={"train": train.data_hash, "test": test.data_hash, "images": [len(train), len(test)], "shape": list(train.image_shape)}
+        data={
+            "train": train.data_hash,
+            "test": test.data_hash,
+            "images": [len(train), len(test)],
+            "shape": list(train.image_shape),
+        }
         | _only("normalised by", [config.data.mean, config.data.std] if config.data.mean else None),
         model=model,
         recipe=config.resolved_recipe().as_hashed() | _only("function", config.train.as_hashed()),
@@ -153,7 +158,7 @@ def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) ->
         outside=config.outside(),
         protocols={name: code_of(name, None) for block in config.grid for name in block.protocols},
         start=config.train.start,
-    )  # fmt: skip
+    )
 
 
 def user_code(config: StudyConfig) -> dict[str, str]:

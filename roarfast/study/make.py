@@ -138,9 +138,12 @@ def _read_maps(w: Work, task: MapsTask, reference: str, clock: Clock) -> Info:
                 name = split_name(estimator)
                 maps = stored_maps.read(reference, split, data, name.aggregate or w.config.explain.aggregate)
                 identity = {
-                    "estimator": estimator, "maps": stored_maps.checksums(reference), "data": data.data_hash,
-                    "shape": list(maps.shape), "postprocess": [],
-                }  # fmt: skip
+                    "estimator": estimator,
+                    "maps": stored_maps.checksums(reference),
+                    "data": data.data_hash,
+                    "shape": list(maps.shape),
+                    "postprocess": [],
+                }
                 values = maps * maps if name.squared else maps
                 with store.writer(identity, np.dtype(w.config.explain.dtype), _MAP_CHUNK, True) as writer:
                     for begin, end in list(writer.missing):

@@ -41,10 +41,17 @@ class Batches:
         self.num_classes, self.device = data.dataset.num_classes, data.device
         removed = {} if removal is None else removal.fields()
         self._transform = Transform(
-            mean=data.dataset.mean, std=data.dataset.std, crop=recipe.crop, pad=recipe.pad, flip=recipe.flip,
-            random_crop=recipe.random_crop, scale=recipe.scale, ratio=None if recipe.scale is None else recipe.ratio,
-            seed=seed, **removed,
-        )  # fmt: skip
+            mean=data.dataset.mean,
+            std=data.dataset.std,
+            crop=recipe.crop,
+            pad=recipe.pad,
+            flip=recipe.flip,
+            random_crop=recipe.random_crop,
+            scale=recipe.scale,
+            ratio=None if recipe.scale is None else recipe.ratio,
+            seed=seed,
+            **removed,
+        )
 
     def __len__(self) -> int:
         """Batches of an epoch."""

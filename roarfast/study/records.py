@@ -136,10 +136,19 @@ def curves_of(records: list[Record], work: dict[str, dict[str, Any]]) -> list[Cu
         details = {name: value for name, value in info.items() if name not in ("cells", "score")}
         found.append(
             Curve(
-                key, first.protocol, first.estimator, first.postprocess, first.order, first.trial, first.null,
-                tuple(cell.drop for cell in cells), tuple(info["cells"]), info.get("score"), details,
+                key,
+                first.protocol,
+                first.estimator,
+                first.postprocess,
+                first.order,
+                first.trial,
+                first.null,
+                tuple(cell.drop for cell in cells),
+                tuple(info["cells"]),
+                info.get("score"),
+                details,
             )
-        )  # fmt: skip
+        )
     sets = {curve.key: set(curve.cells) for curve in found}
     return [c for c in found if not any(sets[c.key] < other for other in sets.values())]
 

@@ -58,9 +58,14 @@ class Selection:
             return np.where(stacked, 0, 1).astype(np.uint8), stacked.astype(np.float32)
         processed = self.processed(maps, rows, size)
         codes = rf.rank_codes(
-            processed, list(self.drops), rule=self.rule, order=self.order, seed=self.seed, index=rows,
+            processed,
+            list(self.drops),
+            rule=self.rule,
+            order=self.order,
+            seed=self.seed,
+            index=rows,
             ndim=processed.ndim - 1,
-        )  # fmt: skip
+        )
         return np.asarray(codes), processed
 
     def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:

@@ -33,8 +33,19 @@ _LATER_COLUMNS = (*_LATER_SCORES, "torch")
 _SCORES = (*_FIRST_SCORES, *_LATER_SCORES)
 
 _CELL_COLUMNS = (
-    "key", "protocol", "estimator", "postprocess", "order", "drop", "trial", "null", *_FIRST_SCORES, "extra", "seconds", "error",
-)  # fmt: skip
+    "key",
+    "protocol",
+    "estimator",
+    "postprocess",
+    "order",
+    "drop",
+    "trial",
+    "null",
+    *_FIRST_SCORES,
+    "extra",
+    "seconds",
+    "error",
+)
 _WORK_COLUMNS = ("key", "kind", "label", "info", "seconds")
 """What the digest of a row is made of."""
 

@@ -78,9 +78,14 @@ class Trainer:
         if model.trained:  # `load` gives it its weights
             return build_model(model.name, self.classes, self.channels, seed=seed, **model.options)
         return build_model(
-            model.name, self.classes, self.channels, weights=model.weights, seed=seed,
-            ghost_batch=self.recipe.ghost_batch, **model.options,
-        )  # fmt: skip
+            model.name,
+            self.classes,
+            self.channels,
+            weights=model.weights,
+            seed=seed,
+            ghost_batch=self.recipe.ghost_batch,
+            **model.options,
+        )
 
     def given(self) -> nn.Module:
         """The model of a study with `model.trained`: nothing of it may be left to chance."""
@@ -149,8 +154,13 @@ class Trainer:
         removed = {} if removal is None or removal.whole_test else removal.fields()
         precision = resolve_precision(self.recipe, self.device)
         transform = Transform(
-            mean=whole.mean, std=whole.std, crop=self.recipe.crop, dtype=precision, out_layout=self.recipe.layout, **removed
-        )  # fmt: skip
+            mean=whole.mean,
+            std=whole.std,
+            crop=self.recipe.crop,
+            dtype=precision,
+            out_layout=self.recipe.layout,
+            **removed,
+        )
         result = evaluate(
             model, data, transform, batch_size=self.recipe.eval_batch_size, autocast=precision, halves=self.halves
         )

@@ -133,9 +133,17 @@ class Work:
         labels, classes = self.split(split).labels, self.train.num_classes
         apart = baseline == "rand" and self.config.explain.ranks_features
         return Selection(
-            codes.drops, codes.rule, order, codes.postprocess, seed, baseline, outside, labels, classes,
+            codes.drops,
+            codes.rule,
+            order,
+            codes.postprocess,
+            seed,
+            baseline,
+            outside,
+            labels,
+            classes,
             self.train.image_shape[2] if apart else 1,
-        )  # fmt: skip
+        )
 
     def codes(self, task: CellsTask, cell: Cell, split: str) -> tuple[npt.NDArray[np.uint8], int]:
         """Codes `[N, H, W]` (or `[N, C, H, W]`) and the index of the drop rate of a cell in them; of `block`, those of this rate alone.

@@ -166,9 +166,13 @@ def train(
             module = model if recipe.ghost_batch is None else use_ghost_batch_norm(model, recipe.ghost_batch)
         else:
             module = build_model(
-                model, train_set.dataset.num_classes, train_set.dataset.image_shape[2], weights=weights, seed=seed,
+                model,
+                train_set.dataset.num_classes,
+                train_set.dataset.image_shape[2],
+                weights=weights,
+                seed=seed,
                 ghost_batch=recipe.ghost_batch,
-            )  # fmt: skip
+            )
         torch.manual_seed(seed)
         training = _Training(module, train_set, test_set, recipe, seed, removal, world, tag)
         with StopRequest() as stop:
@@ -197,9 +201,16 @@ class _Training:
     """The state of one training."""
 
     def __init__(
-        self, model: nn.Module, train_set: DeviceDataset, test_set: DeviceDataset, recipe: Recipe, seed: int,
-        removal: Removal | None, world: World, tag: str,
-    ) -> None:  # fmt: skip
+        self,
+        model: nn.Module,
+        train_set: DeviceDataset,
+        test_set: DeviceDataset,
+        recipe: Recipe,
+        seed: int,
+        removal: Removal | None,
+        world: World,
+        tag: str,
+    ) -> None:
         self.recipe, self.seed, self.world = recipe, seed, world
         self.train_set, self.test_set = train_set, test_set
         self.device = train_set.device
@@ -213,24 +224,36 @@ class _Training:
         self.optimizer = make_optimizer(self.model, recipe)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
         whole = Transform(
-            mean=train_set.dataset.mean, std=train_set.dataset.std, crop=recipe.crop, dtype=self.precision,
-            out_layout=recipe.layout, seed=seed,
-        )  # fmt: skip
+            mean=train_set.dataset.mean,
+            std=train_set.dataset.std,
+            crop=recipe.crop,
+            dtype=self.precision,
+            out_layout=recipe.layout,
+            seed=seed,
+        )
         tested = None if removal is None else removal.of_test
         self.eval_transform = whole if tested is None else replace(whole, **tested.fields())
         self.train_transform = replace(
-            whole if removal is None else replace(whole, **removal.fields()), pad=recipe.pad, random_crop=recipe.random_crop, flip=recipe.flip, scale=recipe.scale,
+            whole if removal is None else replace(whole, **removal.fields()),
+            pad=recipe.pad,
+            random_crop=recipe.random_crop,
+            flip=recipe.flip,
+            scale=recipe.scale,
             ratio=None if recipe.scale is None else recipe.ratio,
-        )  # fmt: skip
+        )
         self.steps_per_epoch = len(self._batches(0))
         if self.steps_per_epoch == 0:
             raise ValueError(f"train_data has {len(train_set)} images: too few for {world.size} processes")
         self.fingerprint = {
-            "recipe": str(sorted(recipe.as_hashed().items())), "seed": seed, "tag": tag, "processes": world.size,
-            "removal": _first_spelling(removal), "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
+            "recipe": str(sorted(recipe.as_hashed().items())),
+            "seed": seed,
+            "tag": tag,
+            "processes": world.size,
+            "removal": _first_spelling(removal),
+            "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
             "labels": zlib.crc32(train_set.dataset.labels.data),
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
-        }  # fmt: skip
+        }
         self.checkpoint_pause = 0.0
         self.halves: npt.NDArray[np.bool_] | None = None
         self.epoch, self.step_in_epoch = 0, 0
@@ -239,9 +262,14 @@ class _Training:
         self._new_epoch_sums()
 
     def run(
-        self, checkpoint: str | Path | None, checkpoint_seconds: float, evaluate_every: int, progress: str | Progress, label: str,
+        self,
+        checkpoint: str | Path | None,
+        checkpoint_seconds: float,
+        evaluate_every: int,
+        progress: str | Progress,
+        label: str,
         stop: StopRequest,
-    ) -> TrainResult:  # fmt: skip
+    ) -> TrainResult:
         """Train to the end, from the checkpoint if there is one."""
         resumed_at = self._restore(checkpoint)
         self.watch = Stopwatch(self.device, ("data", "forward_backward", "evaluation"))
@@ -256,17 +284,32 @@ class _Training:
                 self._run_epoch(display, evaluate_every)
         self.watch.start()
         test = evaluate(
-            self.model, self.test_set, self.eval_transform, batch_size=self.recipe.eval_batch_size,
-            autocast=self.precision, world=self.world, halves=self.halves,
-        )  # fmt: skip
+            self.model,
+            self.test_set,
+            self.eval_transform,
+            batch_size=self.recipe.eval_batch_size,
+            autocast=self.precision,
+            world=self.world,
+            halves=self.halves,
+        )
         self.watch.lap("evaluation")
         self.watch.collect()
         self.history[-1]["test_accuracy"] = test.accuracy
         timing = {**self.watch.seconds, "total": time.perf_counter() - started}
         return TrainResult(
-            test.accuracy, test.loss, test.true_class_probability, self.history, self.step_losses, timing, self._step(), resumed_at,
-            self.recipe.as_dict(), self.seed, self.model.eval(), test.scaled,
-        )  # fmt: skip
+            test.accuracy,
+            test.loss,
+            test.true_class_probability,
+            self.history,
+            self.step_losses,
+            timing,
+            self._step(),
+            resumed_at,
+            self.recipe.as_dict(),
+            self.seed,
+            self.model.eval(),
+            test.scaled,
+        )
 
     def _label(self) -> str:
         return f"{self.label}epoch {self.epoch + 1}/{self.recipe.epochs}"
@@ -316,9 +359,11 @@ class _Training:
     def _between_steps(self) -> None:
         """Ctrl-C and checkpoints within an epoch."""
         alone = self.world.size == 1
-        stop = self.stop.requested if alone else self.step_in_epoch % 16 == 0 and self.world.any(
-            self.stop.requested, self.device
-        )  # fmt: skip
+        stop = (
+            self.stop.requested
+            if alone
+            else self.step_in_epoch % 16 == 0 and self.world.any(self.stop.requested, self.device)
+        )
         due = alone and time.monotonic() - self.last_saved >= self.checkpoint_seconds
         if self.checkpoint is not None and (stop or due):
             average_statistics(self.model, self.world)
@@ -336,15 +381,22 @@ class _Training:
         ).tolist()
         self.watch.collect()
         record: dict[str, Any] = {
-            "epoch": self.epoch + 1, "loss": loss_sum / seen, "accuracy": correct / seen,
-            "images_per_second": images / max(time.perf_counter() - began, 1e-9), "test_accuracy": None,
-        }  # fmt: skip
+            "epoch": self.epoch + 1,
+            "loss": loss_sum / seen,
+            "accuracy": correct / seen,
+            "images_per_second": images / max(time.perf_counter() - began, 1e-9),
+            "test_accuracy": None,
+        }
         if evaluate_every and (self.epoch + 1) % evaluate_every == 0 and self.epoch + 1 < self.recipe.epochs:
             self.watch.start()
             test = evaluate(
-                self.model, self.test_set, self.eval_transform, batch_size=self.recipe.eval_batch_size,
-                autocast=self.precision, world=self.world,
-            )  # fmt: skip
+                self.model,
+                self.test_set,
+                self.eval_transform,
+                batch_size=self.recipe.eval_batch_size,
+                autocast=self.precision,
+                world=self.world,
+            )
             record["test_accuracy"] = test.accuracy
             self.watch.lap("evaluation")
         self.history.append(record)
@@ -361,9 +413,14 @@ class _Training:
 
     def _batches(self, epoch: int) -> list[Any]:
         return epoch_batches(
-            len(self.train_set), self.recipe.batch_size, self.seed, epoch, drop_last=self.recipe.drop_last,
-            rank=self.world.rank, world=self.world.size,
-        )  # fmt: skip
+            len(self.train_set),
+            self.recipe.batch_size,
+            self.seed,
+            epoch,
+            drop_last=self.recipe.drop_last,
+            rank=self.world.rank,
+            world=self.world.size,
+        )
 
     def _step(self) -> int:
         return self.epoch * self.steps_per_epoch + self.step_in_epoch
@@ -400,13 +457,21 @@ class _Training:
         self.last_saved = time.monotonic()
         if self.world.is_main:
             state = {
-                "fingerprint": self.fingerprint, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(), "epoch": self.epoch, "step_in_epoch": self.step_in_epoch,
-                "history": self.history, "step_losses": self.step_losses, "loss_sum": self.loss_sum,
-                "correct": self.correct, "seen": self.seen, "epoch_losses": torch.stack(self.epoch_losses) if self.epoch_losses else torch.zeros(0),
+                "fingerprint": self.fingerprint,
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "scaler": self.scaler.state_dict(),
+                "epoch": self.epoch,
+                "step_in_epoch": self.step_in_epoch,
+                "history": self.history,
+                "step_losses": self.step_losses,
+                "loss_sum": self.loss_sum,
+                "correct": self.correct,
+                "seen": self.seen,
+                "epoch_losses": torch.stack(self.epoch_losses) if self.epoch_losses else torch.zeros(0),
                 "rng": torch.get_rng_state(),
                 "cuda_rng": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
-            }  # fmt: skip
+            }
             assert self.checkpoint is not None
             save_checkpoint(self.checkpoint, state)
         self.world.barrier()

@@ -131,13 +131,19 @@ class Recipe:
             _require(name, getattr(self, name), _in(getattr(self, name), 0, math.inf), "a number >= 0")
         _require("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
         _require(
-            "warmup_epochs", self.warmup_epochs, _in(self.warmup_epochs, 0, self.epochs), f"in [0, epochs = {self.epochs}]"
-        )  # fmt: skip
+            "warmup_epochs",
+            self.warmup_epochs,
+            _in(self.warmup_epochs, 0, self.epochs),
+            f"in [0, epochs = {self.epochs}]",
+        )
         rising = all(0 < a < b for a, b in zip(self.milestones, (*self.milestones[1:], math.inf)))
         _require("milestones", self.milestones, rising, "rising epochs > 0")
         _require(
-            "label_smoothing", self.label_smoothing, _in(self.label_smoothing, 0, 1) and self.label_smoothing < 1, "in [0, 1)"
-        )  # fmt: skip
+            "label_smoothing",
+            self.label_smoothing,
+            _in(self.label_smoothing, 0, 1) and self.label_smoothing < 1,
+            "in [0, 1)",
+        )
         clip = self.clip_norm
         _require("clip_norm", clip, clip is None or (_in(clip, 0, math.inf) and clip > 0), "a number > 0, or None")
         _require("layout", self.layout, self.layout in ("NCHW", "NHWC"), "NCHW or NHWC")
@@ -188,31 +194,87 @@ PRESETS: dict[str, Recipe] = {
     "cifar10-mmcls": replace(_CIFAR, epochs=200, weight_decay=1e-4, schedule="step", milestones=(100, 150)),
     # Wants images of 600: pixels are removed at that size, then 448 are cropped. Their code removes before it scales to 600.
     "cub200-mmcls": Recipe(
-        epochs=100, batch_size=64, lr=0.01, nesterov=True, weight_decay=5e-4, warmup_epochs=5, crop=448, random_crop=True,
-        flip=True, pretrained=True, eval_batch_size=32,
+        epochs=100,
+        batch_size=64,
+        lr=0.01,
+        nesterov=True,
+        weight_decay=5e-4,
+        warmup_epochs=5,
+        crop=448,
+        random_crop=True,
+        flip=True,
+        pretrained=True,
+        eval_batch_size=32,
     ),
     # Hooker et al. 2019, after Goyal et al. 2017, whose scale and aspect augmentation is that of Szegedy et al. 2015.
     "imagenet-roar": Recipe(
-        epochs=90, batch_size=4096, lr=4.8, nesterov=True, weight_decay=1e-4, decay_norm=False, schedule="step",
-        warmup_epochs=5, milestones=(30, 60, 80), crop=224, scale=(0.08, 1.0), flip=True, ghost_batch=128, drop_last=True, eval_batch_size=256,
+        epochs=90,
+        batch_size=4096,
+        lr=4.8,
+        nesterov=True,
+        weight_decay=1e-4,
+        decay_norm=False,
+        schedule="step",
+        warmup_epochs=5,
+        milestones=(30, 60, 80),
+        crop=224,
+        scale=(0.08, 1.0),
+        flip=True,
+        ghost_batch=128,
+        drop_last=True,
+        eval_batch_size=256,
     ),
     "quick-convnet": Recipe(
-        epochs=7, batch_size=64, lr=0.15, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=1,
-        random_crop=True, flip=True, drop_last=True,
+        epochs=7,
+        batch_size=64,
+        lr=0.15,
+        nesterov=True,
+        weight_decay=5e-4,
+        decay_norm=False,
+        warmup_epochs=1.0,
+        pad=1,
+        random_crop=True,
+        flip=True,
+        drop_last=True,
     ),
     "quick-resnet8": Recipe(
-        epochs=10, lr=0.2, nesterov=True, weight_decay=5e-4, decay_norm=False, warmup_epochs=1.0, pad=2, random_crop=True,
-        flip=True, drop_last=True,
+        epochs=10,
+        lr=0.2,
+        nesterov=True,
+        weight_decay=5e-4,
+        decay_norm=False,
+        warmup_epochs=1.0,
+        pad=2,
+        random_crop=True,
+        flip=True,
+        drop_last=True,
     ),
     "quick-resnet18": Recipe(
-        epochs=10, lr=0.2, nesterov=True, weight_decay=5e-4, decay_norm=False, schedule="linear", warmup_epochs=2.0, pad=2,
-        random_crop=True, flip=True, drop_last=True,
+        epochs=10,
+        lr=0.2,
+        nesterov=True,
+        weight_decay=5e-4,
+        decay_norm=False,
+        schedule="linear",
+        warmup_epochs=2.0,
+        pad=2,
+        random_crop=True,
+        flip=True,
+        drop_last=True,
     ),
     "quick-resnet50": Recipe(
-        epochs=10, batch_size=32, lr=0.01, nesterov=True, weight_decay=1e-4, warmup_epochs=1.0, flip=True, drop_last=True,
-        pretrained=True, eval_batch_size=64,
+        epochs=10,
+        batch_size=32,
+        lr=0.01,
+        nesterov=True,
+        weight_decay=1e-4,
+        warmup_epochs=1.0,
+        flip=True,
+        drop_last=True,
+        pretrained=True,
+        eval_batch_size=64,
     ),
-}  # fmt: skip
+}
 
 
 def get_recipe(name: str | Recipe, model: str | None = None, **overrides: Any) -> Recipe:

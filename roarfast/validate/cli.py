@@ -77,9 +77,16 @@ def validate_command(
 def _as_dict(result: Result) -> dict[str, object]:
     one, outcome = result.check, result.outcome
     return {
-        "name": one.name, "group": one.group, "claim": one.claim, "source": one.source, "paper": one.paper,
-        "here": outcome.here, "values": outcome.values, "verdict": outcome.verdict, "seconds": round(result.seconds, 3),
-    }  # fmt: skip
+        "name": one.name,
+        "group": one.group,
+        "claim": one.claim,
+        "source": one.source,
+        "paper": one.paper,
+        "here": outcome.here,
+        "values": outcome.values,
+        "verdict": outcome.verdict,
+        "seconds": round(result.seconds, 3),
+    }
 
 
 def _table(results: Iterable[Result]) -> Table:
@@ -94,7 +101,10 @@ def _table(results: Iterable[Result]) -> Table:
         one, outcome = result.check, result.outcome
         colour = _COLOURS[outcome.verdict]
         table.add_row(
-            escape(one.name), escape(f"{one.claim} ({one.source})"), escape(one.paper), escape(outcome.here),
+            escape(one.name),
+            escape(f"{one.claim} ({one.source})"),
+            escape(one.paper),
+            escape(outcome.here),
             f"[{colour}]{outcome.verdict}[/]",
-        )  # fmt: skip
+        )
     return table

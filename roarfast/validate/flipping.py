@@ -121,10 +121,12 @@ def dice() -> Outcome:
     drawn = rf.removal_mask(maps, 50 / 400, ndim=1)[:, :50].sum(1) / 50
     error = ((1 - 0.25) ** 2 / 199 / len(drawn)) ** 0.5
     values = {
-        "(9, 12) mean": float(exact.mean()), "variance": float(exact.var()),
-        "(50, 200) mean": float(drawn.mean()), "standard errors off": abs(float(drawn.mean()) - 0.25) / error,
+        "(9, 12) mean": float(exact.mean()),
+        "variance": float(exact.var()),
+        "(50, 200) mean": float(drawn.mean()),
+        "standard errors off": abs(float(drawn.mean()) - 0.25) / error,
         "variance ratio": float(drawn.var()) / ((1 - 0.25) ** 2 / 199),
-    }  # fmt: skip
+    }
     exact_good = abs(values["(9, 12) mean"] - 0.75) < 1e-12 and abs(values["variance"] - 0.0625 / 11) < 1e-12
     good = exact_good and values["standard errors off"] < 3 and abs(values["variance ratio"] - 1) < 0.05
     return Outcome(show(values), "holds" if good else "fails", values)

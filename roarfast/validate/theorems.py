@@ -155,9 +155,17 @@ def counterexample_enumerated() -> Outcome:
         values[f"I({tag}X';Y)"] = float(mutual_information(label))
         values[f"Bayes({tag}X')"] = float(bayes_accuracy(label))
     expected = {
-        "I(Z;A|X)": 1, "I(Z;M|X)": 1, "I(Z;X'|X)": 0.75, "I(X';Y)": 0.344361, "Bayes(X')": 0.75,
-        "I(Z;kA|X)": 0, "I(Z;kM|X)": 0, "I(Z;kX'|X)": 0, "I(kX';Y)": 0, "Bayes(kX')": 0.5,
-    }  # fmt: skip
+        "I(Z;A|X)": 1,
+        "I(Z;M|X)": 1,
+        "I(Z;X'|X)": 0.75,
+        "I(X';Y)": 0.344361,
+        "Bayes(X')": 0.75,
+        "I(Z;kA|X)": 0,
+        "I(Z;kM|X)": 0,
+        "I(Z;kX'|X)": 0,
+        "I(kX';Y)": 0,
+        "Bayes(kX')": 0.5,
+    }
     return exactly({k: round(v, 12) + 0.0 for k, v in values.items()}, expected, 5e-7)
 
 

@@ -118,8 +118,14 @@ def test_unknown_architectures_are_named_and_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "chosen"), [("8.6\\n8.6\\n", ["86-real"]), ("12.0\\n", ["86-virtual"]), ("7.5\\n8.0\\n", ["75-real", "80-real"]), ("no devices\\n", ["80"])]
-)  # fmt: skip
+    ("shown", "chosen"),
+    [
+        ("8.6\\n8.6\\n", ["86-real"]),
+        ("12.0\\n", ["86-virtual"]),
+        ("7.5\\n8.0\\n", ["75-real", "80-real"]),
+        ("no devices\\n", ["80"]),
+    ],
+)
 def test_the_gpus_that_are_there(tmp_path: Path, shown: str, chosen: list[str]) -> None:
     stub_nvcc(tmp_path, OLD)
     assert decide({"CUDA_HOME": str(tmp_path), "PATH": stub_gpus(tmp_path, shown)})[1] == chosen

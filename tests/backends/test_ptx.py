@@ -217,7 +217,11 @@ def run_binary(ptx: ModuleType, code: str, kind: str, a: Any, b: Any) -> np.ndar
         ("shf.l.wrap.b32 %x3, %x1, %x2, 8;", "u32", lambda a, b: b << np.uint32(8) | a >> np.uint32(24)),
         ("prmt.b32 %x3, %x1, %x2, 0x5410;", "u32", lambda a, b: (a & 0xFFFF) | b << np.uint32(16)),
         ("bfe.u32 %x3, %x1, 4, 9;", "u32", lambda a, b: a >> np.uint32(4) & np.uint32(511)),
-        ("bfi.b32 %x3, %x1, %x2, 4, 8;", "u32", lambda a, b: (b & np.uint32(0xFFFFF00F)) | (a & np.uint32(255)) << np.uint32(4)),
+        (
+            "bfi.b32 %x3, %x1, %x2, 4, 8;",
+            "u32",
+            lambda a, b: (b & np.uint32(0xFFFFF00F)) | (a & np.uint32(255)) << np.uint32(4),
+        ),
         ("add.rn.f32 %x3, %x1, %x2;", "f32", np.add),
         ("mul.rn.f32 %x3, %x1, %x2;", "f32", np.multiply),
         ("div.rn.f32 %x3, %x1, %x2;", "f32", np.divide),
@@ -225,12 +229,26 @@ def run_binary(ptx: ModuleType, code: str, kind: str, a: Any, b: Any) -> np.ndar
         ("sqrt.rn.f64 %x3, %x1;", "f64", lambda a, b: np.sqrt(a)),
         ("max.f32 %x3, %x1, %x2;", "f32", np.fmax),
         ("min.NaN.f32 %x3, %x1, %x2;", "f32", np.minimum),
-        ("{.reg .pred %p; setp.ltu.f32 %p, %x1, %x2; selp.f32 %x3, %x1, %x2, %p;}", "f32", lambda a, b: np.where(~(a >= b), a, b)),
-        ("{.reg .b16 %h; cvt.rn.f16.f32 %h, %x1; cvt.f32.f16 %x3, %h;}", "f32", lambda a, b: a.astype(np.float16).astype(np.float32)),
+        (
+            "{.reg .pred %p; setp.ltu.f32 %p, %x1, %x2; selp.f32 %x3, %x1, %x2, %p;}",
+            "f32",
+            lambda a, b: np.where(~(a >= b), a, b),
+        ),
+        (
+            "{.reg .b16 %h; cvt.rn.f16.f32 %h, %x1; cvt.f32.f16 %x3, %h;}",
+            "f32",
+            lambda a, b: a.astype(np.float16).astype(np.float32),
+        ),
         ("cvt.rni.f32.f32 %x3, %x1;", "f32", lambda a, b: np.rint(a)),
-        ("{.reg .b32 %i; cvt.rzi.s32.f32 %i, %x1; cvt.rn.f32.s32 %x3, %i;}", "f32", lambda a, b: np.where(np.isnan(a), 0, np.trunc(np.clip(a.astype(float), -(2**31), 2**31 - 1))).astype(np.float32)),
+        (
+            "{.reg .b32 %i; cvt.rzi.s32.f32 %i, %x1; cvt.rn.f32.s32 %x3, %i;}",
+            "f32",
+            lambda a, b: np.where(np.isnan(a), 0, np.trunc(np.clip(a.astype(float), -(2**31), 2**31 - 1))).astype(
+                np.float32
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_instructions_equal_numpy(ptx: ModuleType, rng, code: str, kind: str, expected: Any) -> None:
     dtype = np.dtype({"s": "i", "u": "u", "f": "f"}[kind[0]] + str(int(kind[1:]) // 8))
     with np.errstate(all="ignore"):

@@ -43,9 +43,11 @@ def rare_calls(rng: np.random.Generator) -> Iterator[Call]:
     for dtype, channels in ((d, c) for d in ("float32", "float16", "bfloat16") for c in (2, 4)):
         images = torch.from_numpy(rng.integers(0, 256, (3, 4, 8, channels), dtype=np.uint8))
         yield (
-            rf.gather_batch, (images, torch.tensor([2, 0])),
-            {"layout": "NHWC", "out_layout": "NHWC", "dtype": dtype}, None,
-        )  # fmt: skip
+            rf.gather_batch,
+            (images, torch.tensor([2, 0])),
+            {"layout": "NHWC", "out_layout": "NHWC", "dtype": dtype},
+            None,
+        )
 
 
 def calls() -> Iterator[Call]:

@@ -54,9 +54,17 @@ def test_bad_devices_and_reports() -> None:
         with pytest.raises(rf.BackendError, match="sees no CUDA device"):
             selftest.run("cuda")
     report = {
-        "schema": 1, "ok": True, "device": "cuda", "device_name": "x", "torch": "2", "build": {}, "seed": 0, "seconds": 1.0,
-        "ops": [{"op": "sobel", "comparisons": 1, "different": 0, "worst": 0.0, "first_difference": ""}], "checks": [],
-    }  # fmt: skip
+        "schema": 1,
+        "ok": True,
+        "device": "cuda",
+        "device_name": "x",
+        "torch": "2",
+        "build": {},
+        "seed": 0,
+        "seconds": 1.0,
+        "ops": [{"op": "sobel", "comparisons": 1, "different": 0, "worst": 0.0, "first_difference": ""}],
+        "checks": [],
+    }
     selftest.check_report(report)
     for change, message in (
         ({"schema": 2}, "report.schema must be 1, got 2"),

@@ -190,8 +190,13 @@ def test_road_other_imputers_and_their_input():
     assert torch.equal(images, before)  # the original overwrites it
 
 
-METRICS = ["ROADMostRelevantFirst", "ROADLeastRelevantFirst", "ROADMostRelevantFirstAverage",
-           "ROADLeastRelevantFirstAverage", "ROADCombined"]  # fmt: skip
+METRICS = [
+    "ROADMostRelevantFirst",
+    "ROADLeastRelevantFirst",
+    "ROADMostRelevantFirstAverage",
+    "ROADLeastRelevantFirstAverage",
+    "ROADCombined",
+]
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -186,9 +186,12 @@ def test_imputed_dataset_in_workers(method):
         np.random.seed(1)  # noqa: NPY002
         data = road.ImputedDataset(Items(), maps, 0.4, imputation=road.NoisyLinearImputer(0.0))
         loader = torch.utils.data.DataLoader(
-            data, 2, num_workers=workers, worker_init_fn=compat.worker_init_fn(),
+            data,
+            2,
+            num_workers=workers,
+            worker_init_fn=compat.worker_init_fn(),
             multiprocessing_context=method if workers else None,
-        )  # fmt: skip
+        )
         results.append(torch.cat([images for images, _, _ in loader]))
     assert torch.equal(*results)
 

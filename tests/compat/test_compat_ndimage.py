@@ -15,8 +15,21 @@ from roarfast.compat import ndimage as ours
 
 MODES = ["reflect", "mirror", "nearest", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"]
 FLOATS = [np.float32, np.float64]
-ANY = [np.float32, np.float64, bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
-       np.complex64, np.complex128]  # fmt: skip
+ANY = [
+    np.float32,
+    np.float64,
+    bool,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.complex64,
+    np.complex128,
+]
 TOLERANCE = {"f": 1e-6, "d": 1e-12, "F": 1e-6, "D": 1e-12}
 
 

@@ -261,8 +261,19 @@ def test_pytest_plugin(tmp_path):
         "    assert nd.sobel.__module__ == 'roarfast.compat.ndimage' != collected\n"
         "    nd.sobel([[1.0, 2.0]])\n"
     )
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "roarfast.compat.pytest_plugin",
-               "--roarfast-patch", "scipy", ".", cwd=tmp_path)  # fmt: skip
+    done = run(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "roarfast.compat.pytest_plugin",
+        "--roarfast-patch",
+        "scipy",
+        ".",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stdout
     assert "fast              1  sobel" in done.stdout
 

@@ -31,9 +31,12 @@ def golden():
 
 def problem(golden):
     return metrics.Problem(
-        cases.small_model(3), metrics.read_inputs(golden["images"], layout="NCHW"), torch.from_numpy(golden["labels"]), 0,
+        cases.small_model(3),
+        metrics.read_inputs(golden["images"], layout="NCHW"),
+        torch.from_numpy(golden["labels"]),
+        0,
         torch.arange(6),
-    )  # fmt: skip
+    )
 
 
 def scored(golden, score, maps=None, **options):
@@ -128,9 +131,18 @@ def test_normalised_images(golden):
         return model(x * torch.from_numpy(std)[:, None, None] + torch.from_numpy(mean)[:, None, None])
 
     got = metrics.evaluate(
-        normalised, golden["images"], golden["maps"], labels=golden["labels"], layout="NCHW", mean=mean, std=std,
-        normalized=False, metrics=["roarfast.compat.presets:rise_deletion"], resamples=10, progress=False,
-    )  # fmt: skip
+        normalised,
+        golden["images"],
+        golden["maps"],
+        labels=golden["labels"],
+        layout="NCHW",
+        mean=mean,
+        std=std,
+        normalized=False,
+        metrics=["roarfast.compat.presets:rise_deletion"],
+        resamples=10,
+        progress=False,
+    )
     filled = scored(golden, "rise_deletion", substrate=torch.from_numpy(mean)[:, None, None].expand(3, 16, 18))
     (one,) = got.values()
     np.testing.assert_allclose(one.per_image, filled[0], atol=2e-6)

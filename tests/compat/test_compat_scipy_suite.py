@@ -19,10 +19,26 @@ TELLS = {"test_multiple_modes_sequentially", "test_filter_invalid_footprint_ndim
 @pytest.mark.skipif(not TESTS.exists(), reason="SciPy is installed without its tests")
 def test_scipys_own_suite(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", "-p",
-         "roarfast.compat.pytest_plugin", "--roarfast-patch", "scipy", str(TESTS)],
-        capture_output=True, text=True, cwd=tmp_path, timeout=600,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-c",
+            "/dev/null",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "roarfast.compat.pytest_plugin",
+            "--roarfast-patch",
+            "scipy",
+            str(TESTS),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=600,
+    )
     failed = set(re.findall(r"^FAILED .*::(\w+)", done.stdout, re.M))
     assert failed <= TELLS, done.stdout[-4000:]
     fast = sum(map(int, re.findall(r"^  fast +(\d+) ", done.stdout, re.M)))

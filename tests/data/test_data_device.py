@@ -66,9 +66,19 @@ def test_batches_are_gather_batch(shapes, codes):
     rows = np.array([3, 1, 50])
     ((x, y),) = batches_of(data, [rows], epoch=2)
     expected = rf.gather_batch(
-        shapes.images, rows, codes, 1, layout="NHWC", pad=2, random_crop=True, flip=True, mean=shapes.mean,
-        std=shapes.std, seed=7, epoch=2,
-    )  # fmt: skip
+        shapes.images,
+        rows,
+        codes,
+        1,
+        layout="NHWC",
+        pad=2,
+        random_crop=True,
+        flip=True,
+        mean=shapes.mean,
+        std=shapes.std,
+        seed=7,
+        epoch=2,
+    )
     np.testing.assert_array_equal(x.numpy(), expected)
     assert y.tolist() == shapes.labels[rows].tolist()
 

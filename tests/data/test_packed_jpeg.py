@@ -126,11 +126,14 @@ ENDS = packed(PARTS)["offsets"]
         ({"labels": np.zeros((10, 2), int)}, r"labels must be integers \[N\]"),
         ({"labels": np.arange(10)}, r"image 2 has label 2, but there are 2 classes"),
         ({"labels": np.arange(9) % 2, "is_train": np.ones(9, bool)}, r"10 for 9 images, got 11"),
-        ({"bbox_xyxy": np.zeros((10, 3))}, r"bbox_xyxy must be numbers \[N, 4\], \(10, 4\), got float64 of shape \(10, 3\)"),
+        (
+            {"bbox_xyxy": np.zeros((10, 3))},
+            r"bbox_xyxy must be numbers \[N, 4\], \(10, 4\), got float64 of shape \(10, 3\)",
+        ),
         ({"class_names": np.array(["a", "b"], object)}, r"class_names holds Python objects, which are not read"),
         ({"jpeg": np.array([b"a"] * 10, object)}, r"jpeg holds Python objects, which are not read"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = saved(tmp_path, packed(PARTS) | change)
     with pytest.raises(DataError, match=message) as caught:

@@ -18,9 +18,17 @@ from roarfast.train.models import build_model
 def net(seed=0):
     torch.manual_seed(seed)
     return nn.Sequential(
-        nn.Conv2d(3, 5, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(5, 6, 3, padding=1), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(24, 8), nn.ReLU(), nn.Linear(8, 4),
-    ).eval()  # fmt: skip
+        nn.Conv2d(3, 5, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(5, 6, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(24, 8),
+        nn.ReLU(),
+        nn.Linear(8, 4),
+    ).eval()
 
 
 def pictures(n=4):

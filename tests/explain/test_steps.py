@@ -110,7 +110,17 @@ def test_jitter_is_keyed_by_sample():
 
 @pytest.mark.parametrize("name", KINDS)
 def test_torch_is_numpy(name):
-    numbers = {"inside": "(0.3)", "power": "(2)", "clip": "(0.9)", "shift": "(0.1)", "jitter": "(0,0.1)", "lower": "(0.2,0.4)", "raise": "(0.2,0.4)", "rect": "(3)", "rows": "(2)"}  # fmt: skip
+    numbers = {
+        "inside": "(0.3)",
+        "power": "(2)",
+        "clip": "(0.9)",
+        "shift": "(0.1)",
+        "jitter": "(0,0.1)",
+        "lower": "(0.2,0.4)",
+        "raise": "(0.2,0.4)",
+        "rect": "(3)",
+        "rows": "(2)",
+    }
     chain, a, ids = k(name + numbers.get(name, "")), np.abs(maps_of()), np.arange(3)
     expected = chain(a, index=ids)
     before = torch.from_numpy(a.copy())

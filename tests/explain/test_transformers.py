@@ -62,7 +62,11 @@ def attention_by_hand(model, x):
     h = h + model.place
     for block in model.blocks:
         n = block.norm1(h)
-        weight, bias = (block.attn.qkv.weight, block.attn.qkv.bias) if block.fused else (block.attn.in_proj_weight, block.attn.in_proj_bias)  # fmt: skip
+        weight, bias = (
+            (block.attn.qkv.weight, block.attn.qkv.bias)
+            if block.fused
+            else (block.attn.in_proj_weight, block.attn.in_proj_bias)
+        )
         q, k, _ = F.linear(n, weight, bias).unflatten(2, (3, 2, 4)).permute(2, 0, 3, 1, 4)
         yield (q @ k.mT / 4**0.5).softmax(-1).mean(1)
         h = block(h)

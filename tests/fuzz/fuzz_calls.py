@@ -212,6 +212,11 @@ def _direct(case: Case, rng: Rng, tags: Tags) -> str:
 
 
 _FLAVOURS = {
-    "valid": _valid, "torch": _torch, "out": _out, "aliasing": _aliasing, "nonsense": _nonsense,
-    "bad array": _bad_array, "direct": _direct,
-}  # fmt: skip
+    "valid": _valid,
+    "torch": _torch,
+    "out": _out,
+    "aliasing": _aliasing,
+    "nonsense": _nonsense,
+    "bad array": _bad_array,
+    "direct": _direct,
+}

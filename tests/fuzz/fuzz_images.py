@@ -173,9 +173,15 @@ def impute_dataset(rng: Rng) -> Case:
 
     want = np.stack([at(j) for j in chosen]) if several else at(chosen)
     options = {
-        "drops": [0.2, 0.5, 0.8], "rate_index": chosen, "noise": noise, "seed": seed, "progress": False, "keep": keep,
-        "layout": layout, "chunk": int(rng.integers(1, 4)),
-    }  # fmt: skip
+        "drops": [0.2, 0.5, 0.8],
+        "rate_index": chosen,
+        "noise": noise,
+        "seed": seed,
+        "progress": False,
+        "keep": keep,
+        "layout": layout,
+        "chunk": int(rng.integers(1, 4)),
+    }
     arrays = {"images": _arranged(images, layout), "codes": codes}
     return Case("impute_dataset", with_ids(arrays, ids), options, want, 1.0)
 
@@ -232,6 +238,14 @@ def gather_batch(rng: Rng) -> Case:
 
 
 IMAGE_OPS = (
-    fill, blur_fill, noise_fill, remove, philox_normal, pixel_random, block_random, impute_linear, impute_dataset,
+    fill,
+    blur_fill,
+    noise_fill,
+    remove,
+    philox_normal,
+    pixel_random,
+    block_random,
+    impute_linear,
+    impute_dataset,
     gather_batch,
-)  # fmt: skip
+)

@@ -188,6 +188,16 @@ def aggregate_channels(rng: Rng) -> Case:
 
 
 MAP_OPS = (
-    gaussian_filter, maximum_filter, sobel, total_variation, percentile, removal_mask, rank_codes, removed_fraction,
-    code_sums, distance_transform, mask_geometry, aggregate_channels,
-)  # fmt: skip
+    gaussian_filter,
+    maximum_filter,
+    sobel,
+    total_variation,
+    percentile,
+    removal_mask,
+    rank_codes,
+    removed_fraction,
+    code_sums,
+    distance_transform,
+    mask_geometry,
+    aggregate_channels,
+)

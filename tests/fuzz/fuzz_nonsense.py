@@ -83,12 +83,30 @@ def must_be_refused(op: str, name: str, value: Any) -> bool:
 def _numpy_arrays(right: Any) -> list[Callable[[], Any]]:
     shape, dtype = right.shape, right.dtype
     return [
-        *(lambda kind=kind: np.zeros(shape, kind) for kind in (
-            np.complex64, object, "U3", "M8[s]", np.int16, np.longdouble, [("a", "f4"), ("b", "u1")],
-        )),
-        *(lambda size=size: np.zeros(size, dtype) for size in (
-            (), (1,), (0, *shape[1:]), (*shape, 2), tuple(s + 1 for s in shape), shape[1:], (1, *shape),
-        )),
+        *(
+            lambda kind=kind: np.zeros(shape, kind)
+            for kind in (
+                np.complex64,
+                object,
+                "U3",
+                "M8[s]",
+                np.int16,
+                np.longdouble,
+                [("a", "f4"), ("b", "u1")],
+            )
+        ),
+        *(
+            lambda size=size: np.zeros(size, dtype)
+            for size in (
+                (),
+                (1,),
+                (0, *shape[1:]),
+                (*shape, 2),
+                tuple(s + 1 for s in shape),
+                shape[1:],
+                (1, *shape),
+            )
+        ),
         lambda: np.broadcast_to(np.zeros(1, dtype), shape),
         lambda: np.ma.masked_array(np.zeros(shape, dtype), True),
         lambda: np.full(shape, 255, np.uint8).view(bool),
@@ -97,7 +115,7 @@ def _numpy_arrays(right: Any) -> list[Callable[[], Any]]:
         lambda: np.full(shape, np.nan) if dtype.kind == "f" else np.full(shape, 200, dtype),
         lambda: np.full(shape, -(2**62)) if dtype.kind == "i" else np.zeros(shape, np.float32),
         lambda: np.full(shape, 2**40) if dtype.kind == "i" else np.zeros(shape, np.float64),
-    ]  # fmt: skip
+    ]
 
 
 def _tensors(right: Any, torch: Any) -> list[Callable[[], Any]]:
@@ -109,9 +127,15 @@ def _tensors(right: Any, torch: Any) -> list[Callable[[], Any]]:
         return tensor
 
     made = [
-        lambda: dense, lambda: dense.to("meta"), lambda: resized(0), lambda: resized(dense.nbytes - 1),
-        lambda: dense.to(torch.complex64), lambda: dense.flatten()[:1].clone(), lambda: dense[None], lambda: dense[:0],
-    ]  # fmt: skip
+        lambda: dense,
+        lambda: dense.to("meta"),
+        lambda: resized(0),
+        lambda: resized(dense.nbytes - 1),
+        lambda: dense.to(torch.complex64),
+        lambda: dense.flatten()[:1].clone(),
+        lambda: dense[None],
+        lambda: dense[:0],
+    ]
     if dense.dim() < 1:
         return made[:-1]
     if dense.dim() < 2:

@@ -21,27 +21,48 @@ Change = tuple[str, str, str]
 
 BUGS: dict[str, list[Change]] = {
     "F4": [
-        ("roarfast/ops/_op.py", "        if out is None:\n            return self.torch_op(*args)\n",
-         '        if self.name == "pixel_random":\n            return self.run(_torch_arrays(), *args, out=out)\n'
-         "        if out is None:\n            return self.torch_op(*args)\n"),
+        (
+            "roarfast/ops/_op.py",
+            "        if out is None:\n            return self.torch_op(*args)\n",
+            '        if self.name == "pixel_random":\n            return self.run(_torch_arrays(), *args, out=out)\n'
+            "        if out is None:\n            return self.torch_op(*args)\n",
+        ),
         ("roarfast/ops/_arrays.py", 'if kind not in ("cpu", "cuda"):', "if False:"),
         ("roarfast/ops/_arrays.py", "if not pointers[i] and x.numel():", "if False:"),
-        ("csrc/cpu/pixel_random.cpp", '  if (const rf_status bad = rf::check_not_null("pixel_random", {out})) return bad;\n', ""),
+        (
+            "csrc/cpu/pixel_random.cpp",
+            '  if (const rf_status bad = rf::check_not_null("pixel_random", {out})) return bad;\n',
+            "",
+        ),
     ],
     "F5": [
-        ("csrc/cpu/gather_batch.cpp", "const std::vector<int64_t> index(given_index, given_index + b);",
-         "const volatile int64_t* index = given_index;"),
+        (
+            "csrc/cpu/gather_batch.cpp",
+            "const std::vector<int64_t> index(given_index, given_index + b);",
+            "const volatile int64_t* index = given_index;",
+        ),
     ],
     "F6": [
-        ("roarfast/ops/_arrays.py", "if in_place and not any(a is not None and np.may_share_memory(out, a) for a in (like, *others)):",
-         "if in_place and not np.may_share_memory(out, like):"),
-        ("roarfast/ops/_arrays.py", "any(_overlap(first, out.nbytes, a) for a in (like, *others))", "_overlap(first, out.nbytes, like)"),
+        (
+            "roarfast/ops/_arrays.py",
+            "if in_place and not any(a is not None and np.may_share_memory(out, a) for a in (like, *others)):",
+            "if in_place and not np.may_share_memory(out, like):",
+        ),
+        (
+            "roarfast/ops/_arrays.py",
+            "any(_overlap(first, out.nbytes, a) for a in (like, *others))",
+            "_overlap(first, out.nbytes, like)",
+        ),
     ],
     "F12": [
-        ("roarfast/ops/gaussian_filter.py", "MAX_RADIUS, MAX_ORDER = 2**20, 64", "MAX_RADIUS, MAX_ORDER = 2**63 - 1, 64"),
+        (
+            "roarfast/ops/gaussian_filter.py",
+            "MAX_RADIUS, MAX_ORDER = 2**20, 64",
+            "MAX_RADIUS, MAX_ORDER = 2**63 - 1, 64",
+        ),
         ("csrc/cpu/gaussian_filter.cpp", "rf::kMaxRadius", "INT64_MAX"),
     ],
-}  # fmt: skip
+}
 """Per bug: file, what stands there today, and what stood there."""
 
 
@@ -93,8 +114,11 @@ def main() -> None:
         clock = time.monotonic()
         used, line = found(copy, seed=1)
         well = bool(line) and used <= SECONDS
-        print(f"{name}: {'found' if line else 'NOT FOUND'} after {used:.0f} s of processor time "
-              f"({time.monotonic() - clock:.0f} s on the clock): {line[:200]}", flush=True)  # fmt: skip
+        print(
+            f"{name}: {'found' if line else 'NOT FOUND'} after {used:.0f} s of processor time "
+            f"({time.monotonic() - clock:.0f} s on the clock): {line[:200]}",
+            flush=True,
+        )
         if not well:
             missed.append(name)
     sys.exit(1 if missed else 0)

@@ -54,8 +54,14 @@ def test_cases_are_the_same_every_time() -> None:
 
 def test_an_error_is_named_by_a_sentence_about_an_argument() -> None:
     names = ("a", "codes", "drops", "x", "mask", "sigma", "dtype")
-    for message in ("a must be [..., H, W]", "codes needs rate_index", "drops[1] must be in [0, 1]", "x and mask must be of one",
-                    "sigma * truncate must be at most", "dtype 'bfloat16' needs torch"):  # fmt: skip
+    for message in (
+        "a must be [..., H, W]",
+        "codes needs rate_index",
+        "drops[1] must be in [0, 1]",
+        "x and mask must be of one",
+        "sigma * truncate must be at most",
+        "dtype 'bfloat16' needs torch",
+    ):
         assert is_named(ValueError(message), names), message
     for message in (
         "a tensor was freed",

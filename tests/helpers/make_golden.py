@@ -126,9 +126,12 @@ def grad_cam() -> dict[str, Any]:
     model = cases.small_model(3)
     targets = [lambda scores: torch.softmax(scores, -1)[1]] * 6
     for name in (
-        "ROADMostRelevantFirst", "ROADLeastRelevantFirst", "ROADMostRelevantFirstAverage",
-        "ROADLeastRelevantFirstAverage", "ROADCombined",
-    ):  # fmt: skip
+        "ROADMostRelevantFirst",
+        "ROADLeastRelevantFirst",
+        "ROADMostRelevantFirstAverage",
+        "ROADLeastRelevantFirstAverage",
+        "ROADCombined",
+    ):
         cases.seed_everything(SEED)
         model.calls = 0
         out[f"scores/{name}"] = getattr(road, name)()(images, cams, targets, model)

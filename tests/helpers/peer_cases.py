@@ -125,9 +125,12 @@ def small_model(channels: int, classes: int = 5) -> Any:
             super().__init__()
             self.calls = 0
             self.body = torch.nn.Sequential(
-                torch.nn.Conv2d(channels, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4),
-                torch.nn.Flatten(), torch.nn.Linear(128, classes),
-            )  # fmt: skip
+                torch.nn.Conv2d(channels, 8, 3, padding=1),
+                torch.nn.ReLU(),
+                torch.nn.AdaptiveAvgPool2d(4),
+                torch.nn.Flatten(),
+                torch.nn.Linear(128, classes),
+            )
 
         def forward(self, x: Any) -> Any:
             self.calls += 1

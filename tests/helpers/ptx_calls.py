@@ -132,17 +132,42 @@ def batches(size: tuple[int, int], rng: np.random.Generator) -> Iterator[Call]:
             if dtype == "bfloat16":
                 arrays = [a if a is None else torch.from_numpy(a) for a in arrays]
             yield (
-                rf.gather_batch, (*arrays[:3], None if code is None else 4),
-                {"imputed": arrays[3], "layout": layout, "pad": 4 if augment else 0, "random_crop": augment, "flip": augment,
-                 "crop": (h, w) if augment else (max(h - 1, 1), w), "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3],
-                 "dtype": dtype, "out_layout": out_layout, "seed": 9, "epoch": 3}, None,
-            )  # fmt: skip
+                rf.gather_batch,
+                (*arrays[:3], None if code is None else 4),
+                {
+                    "imputed": arrays[3],
+                    "layout": layout,
+                    "pad": 4 if augment else 0,
+                    "random_crop": augment,
+                    "flip": augment,
+                    "crop": (h, w) if augment else (max(h - 1, 1), w),
+                    "mean": [0.4, 0.5, 0.6],
+                    "std": [0.2, 0.25, 0.3],
+                    "dtype": dtype,
+                    "out_layout": out_layout,
+                    "seed": 9,
+                    "epoch": 3,
+                },
+                None,
+            )
             if augment:
                 yield (
-                    rf.gather_batch, (*arrays[:3], None if code is None else 4),
-                    {"imputed": arrays[3], "layout": layout, "scale": (0.1, 1.0), "flip": True, "crop": (max(h - 2, 1), w + 3),
-                     "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3], "dtype": dtype, "out_layout": out_layout, "seed": 9}, None,
-                )  # fmt: skip
+                    rf.gather_batch,
+                    (*arrays[:3], None if code is None else 4),
+                    {
+                        "imputed": arrays[3],
+                        "layout": layout,
+                        "scale": (0.1, 1.0),
+                        "flip": True,
+                        "crop": (max(h - 2, 1), w + 3),
+                        "mean": [0.4, 0.5, 0.6],
+                        "std": [0.2, 0.25, 0.3],
+                        "dtype": dtype,
+                        "out_layout": out_layout,
+                        "seed": 9,
+                    },
+                    None,
+                )
 
 
 def imputation(size: tuple[int, int], rng: np.random.Generator) -> Iterator[Call]:

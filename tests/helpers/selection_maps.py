@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 NAMES = (
-    "random", "signed", "heavy", "relu", "quantised", "constant", "zeros_of_both_signs", "denormal", "infinite", "negative",
-)  # fmt: skip
+    "random",
+    "signed",
+    "heavy",
+    "relu",
+    "quantised",
+    "constant",
+    "zeros_of_both_signs",
+    "denormal",
+    "infinite",
+    "negative",
+)
 
 
 def make(name: str, shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> np.ndarray:

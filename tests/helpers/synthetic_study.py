@@ -14,17 +14,35 @@ from roarfast.study.results import Record, StudyResults
 ESTIMATORS = ("grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2")
 POSTPROCESSES = ("plain", "max(3)", "gaussian(1)")
 MASK_TV = {
-    "grad": 0.40, "grad^2": 0.39, "gi^2": 0.37, "ig^2": 0.34, "sg^2": 0.28, "sg-sq": 0.22, "vg": 0.21, "gc^2": 0.06,
-    "sobel^2": 0.25, "rand": 0.50, "block": 0.03, "sg-sq(ig)": 0.20,
-}  # fmt: skip
+    "grad": 0.40,
+    "grad^2": 0.39,
+    "gi^2": 0.37,
+    "ig^2": 0.34,
+    "sg^2": 0.28,
+    "sg-sq": 0.22,
+    "vg": 0.21,
+    "gc^2": 0.06,
+    "sobel^2": 0.25,
+    "rand": 0.50,
+    "block": 0.03,
+    "sg-sq(ig)": 0.20,
+}
 SMOOTHING = {"plain": 1.0, "max(3)": 0.55, "gaussian(1)": 0.62, "gaussian(2)": 0.4}
 ONE_RATE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def record(
-    protocol: str, estimator: str, k: str, drop: float, trial: int, *, order: str = "morf", dataset: str = "cifar10",
-    status: str = "done", **values: Any,
-) -> Record:  # fmt: skip
+    protocol: str,
+    estimator: str,
+    k: str,
+    drop: float,
+    trial: int,
+    *,
+    order: str = "morf",
+    dataset: str = "cifar10",
+    status: str = "done",
+    **values: Any,
+) -> Record:
     key = hashlib.sha256(repr((protocol, dataset, estimator, k, order, drop, trial)).encode()).hexdigest()[:16]
     return Record(key, protocol, dataset, estimator, k, order, drop, trial, status, **values)
 
@@ -45,20 +63,38 @@ def cell(
     accuracy += 0.012 * np.sin(3 * trial) + rng.normal(0, 0.006)
     tied = e == "gc^2" and k == "plain"
     return record(
-        protocol, e, k, drop, trial, order=order, dataset=dataset,
-        accuracy=round(float(np.clip(accuracy, 0.1, 1)), 4), true_class_probability=float(np.clip(accuracy - 0.05, 0, 1)),
-        removed_fraction=removed + 0.08 * tied, removed_fraction_train=None if protocol == "road" else removed + 0.05 * tied,
-        tv_map=tv * 400 * rng.uniform(0.4, 1.3), tv_mask=tv, seconds={"training": 30.0, "evaluation": 1.0},
-    )  # fmt: skip
+        protocol,
+        e,
+        k,
+        drop,
+        trial,
+        order=order,
+        dataset=dataset,
+        accuracy=round(float(np.clip(accuracy, 0.1, 1)), 4),
+        true_class_probability=float(np.clip(accuracy - 0.05, 0, 1)),
+        removed_fraction=removed + 0.08 * tied,
+        removed_fraction_train=None if protocol == "road" else removed + 0.05 * tied,
+        tv_map=tv * 400 * rng.uniform(0.4, 1.3),
+        tv_mask=tv,
+        seconds={"training": 30.0, "evaluation": 1.0},
+    )
 
 
 def study(
-    *, estimators: Sequence[str] = ESTIMATORS, postprocesses: Sequence[str] = POSTPROCESSES, trials: int = 5,
-    drops: Sequence[float] = (0.3, 0.5), protocols: Iterable[tuple[str, str]] = (("roar", "morf"),),
-    baselines: Collection[str] = ("rand", "block"), baseline_drops: Sequence[float] = ONE_RATE,
-    baseline_postprocesses: Sequence[str] = ("plain",), datasets: Sequence[str] = ("cifar10",), seed: int = 0,
-    failed: int = 0, missing: int = 0,
-) -> StudyResults:  # fmt: skip
+    *,
+    estimators: Sequence[str] = ESTIMATORS,
+    postprocesses: Sequence[str] = POSTPROCESSES,
+    trials: int = 5,
+    drops: Sequence[float] = (0.3, 0.5),
+    protocols: Iterable[tuple[str, str]] = (("roar", "morf"),),
+    baselines: Collection[str] = ("rand", "block"),
+    baseline_drops: Sequence[float] = ONE_RATE,
+    baseline_postprocesses: Sequence[str] = ("plain",),
+    datasets: Sequence[str] = ("cifar10",),
+    seed: int = 0,
+    failed: int = 0,
+    missing: int = 0,
+) -> StudyResults:
     """A study; `failed` cells are recorded with an error, `missing` ones not at all."""
     rng = np.random.default_rng(seed)
     records = []
@@ -75,8 +111,17 @@ def study(
     for i in broken[:failed]:
         r = records[i]
         error = 'Traceback (most recent call last):\n  File "x.py", line 1\nRuntimeError: loss is <NaN> & stays so'
-        records[i] = record(r.protocol, r.estimator, r.postprocess, r.drop, r.trial, order=r.order, dataset=r.dataset,
-                            status="failed", error=error)  # fmt: skip
+        records[i] = record(
+            r.protocol,
+            r.estimator,
+            r.postprocess,
+            r.drop,
+            r.trial,
+            order=r.order,
+            dataset=r.dataset,
+            status="failed",
+            error=error,
+        )
     gone = set(broken[failed:])
     return StudyResults([r for i, r in enumerate(records) if i not in gone], meta())
 
@@ -88,11 +133,19 @@ def meta() -> dict[str, Any]:
         "hardware": {"cpu": "Example CPU, 2 cores", "memory": "8 GB", "gpu": None},
         "seeds": {"study": 0, "trials": [11, 12, 13]},
         "stage_seconds": {
-            "training": 5400.0, "evaluation": 220.0, "map_passes": 290.0, "map_other": 20.0, "codes": 12.0, "impute": 95.0, "data": 30.0,
-            "start": 5.0, "other": 41.0
+            "training": 5400.0,
+            "evaluation": 220.0,
+            "map_passes": 290.0,
+            "map_other": 20.0,
+            "codes": 12.0,
+            "impute": 95.0,
+            "data": 30.0,
+            "start": 5.0,
+            "other": 41.0,
         },
-        "started": "2026-01-02T03:04:05+00:00", "finished": "2026-01-02T04:46:13+00:00",
-    }  # fmt: skip
+        "started": "2026-01-02T03:04:05+00:00",
+        "finished": "2026-01-02T04:46:13+00:00",
+    }
 
 
 def write_examples(folder: Path, estimators: Sequence[str] = ESTIMATORS, size: int = 32, images: int = 3) -> None:
@@ -112,5 +165,13 @@ def write_examples(folder: Path, estimators: Sequence[str] = ESTIMATORS, size: i
         mask = processed[:, None] >= thresholds.transpose(1, 0, 2)[..., None, None]
         modified = np.where(mask[..., None], 120, pictures[None, None]).astype(np.uint8)
         name = e.replace("(", ".").replace(")", "").replace("^", ".")
-        np.savez(target / f"{name}.npz", images=pictures, map=maps.astype(np.float32), processed=processed.astype(np.float32),
-                 mask=mask, modified=modified, postprocess=np.array(POSTPROCESSES), drops=drops)  # fmt: skip
+        np.savez(
+            target / f"{name}.npz",
+            images=pictures,
+            map=maps.astype(np.float32),
+            processed=processed.astype(np.float32),
+            mask=mask,
+            modified=modified,
+            postprocess=np.array(POSTPROCESSES),
+            drops=drops,
+        )

@@ -62,10 +62,24 @@ CASES: dict[str, Case] = {
     "remove value": lambda i: (rf.remove, i.nchw, i.x, 0.3, [0.1, 0.2, 0.3]),
     "remove mean": lambda i: (rf.remove, i.nchw, i.x, 0.3, "image_mean"),
     "gather NCHW": lambda i: (rf.gather_batch, i.u8, i.index, i.codes, 4, {"mean": 0.5, "std": 0.25}),
-    "gather NHWC": lambda i: (rf.gather_batch, i.u8_last, i.index, i.codes, 4, {"mean": 0.5, "std": 0.25, "layout": "NHWC", "out_layout": "NHWC"}),
-    "gather NHWC f16": lambda i: (rf.gather_batch, i.u8_last, i.index, i.codes, 4, {"mean": 0.5, "std": 0.25, "layout": "NHWC", "out_layout": "NHWC", "dtype": "float16"}),
+    "gather NHWC": lambda i: (
+        rf.gather_batch,
+        i.u8_last,
+        i.index,
+        i.codes,
+        4,
+        {"mean": 0.5, "std": 0.25, "layout": "NHWC", "out_layout": "NHWC"},
+    ),
+    "gather NHWC f16": lambda i: (
+        rf.gather_batch,
+        i.u8_last,
+        i.index,
+        i.codes,
+        4,
+        {"mean": 0.5, "std": 0.25, "layout": "NHWC", "out_layout": "NHWC", "dtype": "float16"},
+    ),
     "impute": lambda i: (rf.impute_linear, i.nchw, i.mask),
-}  # fmt: skip
+}
 IMAGES = {32: 8, 64: 2, 224: 1}  # how many of each size: enough for every kernel's usual path
 
 

@@ -29,9 +29,15 @@ def run_job(options):
     torch.set_num_threads(1)
     data = [load("shapes", split, n=n) for split, n in (("train", options.get("n", 200)), ("test", 50))]
     recipe = Recipe(
-        epochs=options.get("epochs", 3), batch_size=20, lr=0.02, pad=2, random_crop=True, flip=True, drop_last=True,
+        epochs=options.get("epochs", 3),
+        batch_size=20,
+        lr=0.02,
+        pad=2,
+        random_crop=True,
+        flip=True,
+        drop_last=True,
         ghost_batch=options.get("ghost_batch"),
-    )  # fmt: skip
+    )
     model = Slow(build_model("convnet", 10, seed=1, widths=(4, 8), dropout=options.get("dropout", 0.0)))
     model.seconds = options.get("slow", 0.0)
     return train(

@@ -11,8 +11,13 @@ from roarfast.explain import PostProcess  # noqa: E402
 from roarfast.metrics.audit_results import kendall  # noqa: E402
 from roarfast.metrics.auditing import FILLS, POSTPROCESSINGS, SCORES  # noqa: E402
 
-QUICK = {"soundness": {"step": 0.1}, "sensitivity_n": {"draws": 3}, "faithfulness_correlation": {"draws": 3},
-         "infidelity": {"draws": 2}, "completeness": {"rates": (0.2, 0.5, 0.8)}}  # fmt: skip
+QUICK = {
+    "soundness": {"step": 0.1},
+    "sensitivity_n": {"draws": 3},
+    "faithfulness_correlation": {"draws": 3},
+    "infidelity": {"draws": 2},
+    "completeness": {"rates": (0.2, 0.5, 0.8)},
+}
 
 
 def problem():
@@ -122,15 +127,29 @@ def test_soundness_that_is_out_of_reach_is_taken_where_all_reach() -> None:
     labels[labels == labels[0]] = (labels[0] + 1) % 3  # images that are whole are often wrong
     maps = {name: rng.random((40, 8, 8)) for name in "ab"}
     found = metrics.audit(
-        net, images, maps, labels=labels, scores={"soundness": ["zero", "linear"]}, postprocess=["max(3)", "roll"],
-        options={"soundness": {"step": 0.1, "level": 0.95}}, layout="NCHW", resamples=30,
-    )  # fmt: skip
+        net,
+        images,
+        maps,
+        labels=labels,
+        scores={"soundness": ["zero", "linear"]},
+        postprocess=["max(3)", "roll"],
+        options={"soundness": {"step": 0.1, "level": 0.95}},
+        layout="NCHW",
+        resamples=30,
+    )
     assert all(not c.why and np.isfinite(c.change.value) for c in found.cells)
     assert all("the highest that all reach" in c.note for c in found.cells)
     alone = metrics.audit(
-        net, images, maps, labels=labels, scores={"soundness": ["linear"]}, postprocess=["roll"], layout="NCHW",
-        options={"soundness": {"step": 0.1, "level": 0.05}}, resamples=0,
-    )  # fmt: skip
+        net,
+        images,
+        maps,
+        labels=labels,
+        scores={"soundness": ["linear"]},
+        postprocess=["roll"],
+        layout="NCHW",
+        options={"soundness": {"step": 0.1, "level": 0.05}},
+        resamples=0,
+    )
     assert alone.cells[0].note == ""
 
 

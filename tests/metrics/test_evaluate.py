@@ -12,9 +12,20 @@ import roarfast as rf  # noqa: E402
 from roarfast import metrics  # noqa: E402
 from roarfast.explain import explain  # noqa: E402
 
-ALL = ("road", "deletion", "insertion", "pixel_flipping", "reference_flipping", "completeness", "soundness(step=0.1)",
-       "sensitivity_n(draws=4)", "faithfulness_correlation(draws=4)", "infidelity(draws=2)", "f_fidelity(draws=1, sizes=(0.3, 0.6))",
-       "average_drop")  # fmt: skip
+ALL = (
+    "road",
+    "deletion",
+    "insertion",
+    "pixel_flipping",
+    "reference_flipping",
+    "completeness",
+    "soundness(step=0.1)",
+    "sensitivity_n(draws=4)",
+    "faithfulness_correlation(draws=4)",
+    "infidelity(draws=2)",
+    "f_fidelity(draws=1, sizes=(0.3, 0.6))",
+    "average_drop",
+)
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 
@@ -89,9 +100,13 @@ def test_kinds_of_maps() -> None:
     other = metrics.evaluate(model, images, channels, labels=y, metrics=["deletion"], aggregate="sum(raw)")
     assert other["deletion"].value != by_hand["deletion"].value
     several = metrics.evaluate(
-        model, images, explain(model, torch.from_numpy(images).float() / 255, ["grad", "ig"]), labels=y,
-        metrics=["deletion"], baselines=["random", "sobel", "center", "constant"],
-    )  # fmt: skip
+        model,
+        images,
+        explain(model, torch.from_numpy(images).float() / 255, ["grad", "ig"]),
+        labels=y,
+        metrics=["deletion"],
+        baselines=["random", "sobel", "center", "constant"],
+    )
     assert list(several["deletion"]) == ["grad", "ig", "random", "sobel", "center", "constant"]
     assert several["deletion"]["grad"].curve.x.shape == (17,)
     with pytest.raises(ValueError, match="several sets of maps"):
@@ -133,8 +148,10 @@ def test_breast_cancer_table() -> None:
     scores = metrics.evaluate(
         net, x, maps, labels=y, metrics=["deletion", "insertion", "sensitivity_n(draws=8)", "infidelity(draws=3)"]
     )
-    assert (metrics.evaluate(net, x, maps, labels=y, metrics=["deletion"])["deletion"]["random"].value
-            == scores["deletion"]["random"].value)  # fmt: skip
+    assert (
+        metrics.evaluate(net, x, maps, labels=y, metrics=["deletion"])["deletion"]["random"].value
+        == scores["deletion"]["random"].value
+    )
     beats = {(c.score, c.winner) for c in scores.comparisons() if c.significant}
     assert {
         ("deletion", "contribution"),
@@ -163,9 +180,16 @@ def test_own_scores() -> None:
 def test_options_in_names() -> None:
     model, images, maps, y = problem()
     scores = metrics.evaluate(
-        model, images, maps, labels=y,
-        metrics=["deletion(fill=zero)", "deletion(fill=(1, 2, 3), indicator=accuracy)", metrics.get_score("road", order="lerf")],
-    )  # fmt: skip
+        model,
+        images,
+        maps,
+        labels=y,
+        metrics=[
+            "deletion(fill=zero)",
+            "deletion(fill=(1, 2, 3), indicator=accuracy)",
+            metrics.get_score("road", order="lerf"),
+        ],
+    )
     assert list(scores) == ["deletion(fill=zero)", "deletion(fill=(1, 2, 3), indicator=accuracy)", "road(order=lerf)"]
     with pytest.raises(TypeError, match="no_such_option"):
         metrics.evaluate(model, images, maps, labels=y, metrics=["deletion(no_such_option=1)"])
@@ -226,28 +250,46 @@ def test_paired_comparison_and_holm() -> None:
 def test_bad_input() -> None:
     model, images, maps, y = problem()
     cases = [
-        (ValueError, r"maps must be \(12, 8, 8\), one value per pixel, or \(12, 3, 8, 8\) per channel, got shape \(12, 8\)",
-         {"maps": maps[:, 0]}),
-        (ValueError, r"maps\['b'\] must be finite, got NaN or infinity in 1 of 12 maps \(first: 2\)",
-         {"maps": {"a": maps, "b": np.where(np.arange(12)[:, None, None] == 2, np.inf, maps)}}),
+        (
+            ValueError,
+            r"maps must be \(12, 8, 8\), one value per pixel, or \(12, 3, 8, 8\) per channel, got shape \(12, 8\)",
+            {"maps": maps[:, 0]},
+        ),
+        (
+            ValueError,
+            r"maps\['b'\] must be finite, got NaN or infinity in 1 of 12 maps \(first: 2\)",
+            {"maps": {"a": maps, "b": np.where(np.arange(12)[:, None, None] == 2, np.inf, maps)}},
+        ),
         (ValueError, "maps must hold at least one set", {"maps": {}}),
         (TypeError, "maps must be an array, a tensor or stored maps, got int", {"maps": 3}),
-        (ValueError, "completeness needs maps >= 0, got a minimum of -0.99", {"maps": maps - 1, "metrics": ["completeness"]}),
+        (
+            ValueError,
+            "completeness needs maps >= 0, got a minimum of -0.99",
+            {"maps": maps - 1, "metrics": ["completeness"]},
+        ),
         (ValueError, "soundness needs maps >= 0", {"maps": maps - 1, "metrics": ["soundness"]}),
         (ValueError, "metrics must name at least one score", {"metrics": []}),
         (ValueError, "metrics must be different from each other", {"metrics": ["deletion", "deletion"]}),
         (ValueError, "baselines must be among random, sobel, center, constant, got 'canny'", {"baselines": ["canny"]}),
         (TypeError, "segments must be integers", {"segments": np.zeros((8, 8))}),
-        (ValueError, r"segments must be \(12, 8, 8\), or \(8, 8\) for all samples", {"segments": np.zeros((4, 4), int)}),
+        (
+            ValueError,
+            r"segments must be \(12, 8, 8\), or \(8, 8\) for all samples",
+            {"segments": np.zeros((4, 4), int)},
+        ),
         (ValueError, "indicator must be one of", {"metrics": ["deletion(indicator=auc)"]}),
         (ValueError, r"step must be in \(0, 0.5\], got 0.7", {"metrics": ["soundness(step=0.7)"]}),
         (ValueError, "epsilon must be > 0", {"metrics": ["soundness(epsilon=0)"]}),
         (ValueError, r"levels must be in \(0, 1\], got 1.5", {"metrics": ["soundness(step=0.1, levels=(1.5,))"]}),
         (ValueError, "scale must be one of minmax, raw, got 'max'", {"metrics": ["average_drop(scale=max)"]}),
-        (ValueError, r"needs maps in \[0, 1\], got 0.0\d+ to 1.9", {"maps": 2 * maps, "metrics": ["average_drop(scale=raw)"]}),
+        (
+            ValueError,
+            r"needs maps in \[0, 1\], got 0.0\d+ to 1.9",
+            {"maps": 2 * maps, "metrics": ["average_drop(scale=raw)"]},
+        ),
         (ValueError, "scored must be 'predicted' or 'label', got 'best'", {"metrics": ["average_drop(scored=best)"]}),
         (ValueError, "aggregate must look like", {"maps": np.zeros((12, 3, 8, 8)), "aggregate": "median"}),
-    ]  # fmt: skip
+    ]
     for kind, message, change in cases:
         options = {"maps": maps, "labels": y, "metrics": ["deletion"], **change}
         with pytest.raises(kind, match=message):

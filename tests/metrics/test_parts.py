@@ -122,9 +122,13 @@ def test_untrained_and_given_models(pictures):
     table = metrics.parts(net, images, gradients(net), other_models=["untrained", metrics.untrained(net, 5)], **options)
     row = table["grad"]
     by_hand = metrics.parts(
-        net, images, gradients(net), labels=labels, progress=False,
+        net,
+        images,
+        gradients(net),
+        labels=labels,
+        progress=False,
         other_maps=[gradients(metrics.untrained(net, 0)), gradients(metrics.untrained(net, 5))],
-    )["grad"]  # fmt: skip
+    )["grad"]
     assert row.model.value == by_hand.model.value and by_hand.model_excess is None
     assert row.model_excess is not None and np.isfinite(row.model_excess.low)
     assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())

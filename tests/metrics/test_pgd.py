@@ -16,9 +16,15 @@ MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 def net(seed: int = 0, classes: int = 10) -> nn.Module:
     torch.manual_seed(seed)
     return nn.Sequential(
-        nn.Conv2d(3, 12, 3), nn.BatchNorm2d(12), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(12, 16, 3), nn.ReLU(), nn.Flatten(),
+        nn.Conv2d(3, 12, 3),
+        nn.BatchNorm2d(12),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(12, 16, 3),
+        nn.ReLU(),
+        nn.Flatten(),
         nn.Linear(16 * 25, classes),
-    )  # fmt: skip
+    )
 
 
 def pictures(n: int = 24, size: int = 16):
@@ -48,8 +54,18 @@ def test_distance_and_bounds(space) -> None:
     model, (images, y) = net(), pictures()
     before = {k: v.clone() for k, v in model.state_dict().items()}
     found = metrics.enhance(
-        model, images, y, epsilon=0.1, alpha=0.02, steps=9, space=space, layout="NCHW", mean=MEAN, std=STD, random_start=True
-    )  # fmt: skip
+        model,
+        images,
+        y,
+        epsilon=0.1,
+        alpha=0.02,
+        steps=9,
+        space=space,
+        layout="NCHW",
+        mean=MEAN,
+        std=STD,
+        random_start=True,
+    )
     assert (found.distance <= 0.1 * (1 + 1e-5)).all() and (found.distance > 0.05).any()
     unit = found.images * torch.tensor(STD)[:, None, None] + torch.tensor(MEAN)[:, None, None]
     assert float(unit.min()) >= -1e-6 and float(unit.max()) <= 1 + 1e-6
@@ -111,9 +127,16 @@ def test_the_fill_adversarial() -> None:
     np.testing.assert_array_equal(predicted.scored, predicted.whole.prediction)
     np.testing.assert_allclose(got.logit, floats.logit, atol=0.1)
     scores = metrics.evaluate(
-        model, images, {"a": maps, "b": 1 - maps}, labels=y, metrics=["deletion(fill=adversarial)", "insertion(fill=adversarial)"],
-        layout="NCHW", mean=MEAN, std=STD, resamples=20,
-    )  # fmt: skip
+        model,
+        images,
+        {"a": maps, "b": 1 - maps},
+        labels=y,
+        metrics=["deletion(fill=adversarial)", "insertion(fill=adversarial)"],
+        layout="NCHW",
+        mean=MEAN,
+        std=STD,
+        resamples=20,
+    )
     assert np.isfinite(scores["deletion(fill=adversarial)"]["a"].value)
     with pytest.raises(ValueError, match="fill='adversarial' needs images"):
         metrics.respond(nn.Linear(4, 2), np.ones((3, 4)), np.ones((3, 4)), (0.5,), labels=[0, 1, 0], perturbation=how)

@@ -131,9 +131,16 @@ def test_every_kind_of_image_gives_the_same_responses() -> None:
     column = (-1, 1, 1)
     normal = (unit - torch.tensor(MEAN).reshape(column)) / torch.tensor(STD).reshape(column)
     kinds = (
-        images, planes, torch.from_numpy(images), unit, unit.numpy(), unit.permute(0, 2, 3, 1), normal,
-        normal.double().numpy(), images[::-1][::-1],
-    )  # fmt: skip
+        images,
+        planes,
+        torch.from_numpy(images),
+        unit,
+        unit.numpy(),
+        unit.permute(0, 2, 3, 1),
+        normal,
+        normal.double().numpy(),
+        images[::-1][::-1],
+    )
     first = respond(net, images, maps, DROPS, labels=labels, mean=MEAN, std=STD)
     for kind in kinds:
         got = respond(net, kind, maps, DROPS, labels=torch.from_numpy(labels), mean=MEAN, std=STD)
@@ -252,39 +259,80 @@ def test_bad_input() -> None:
     net = linear()
     ok = {"labels": labels}
     cases = [
-        (ValueError, "floats? images must be in .0, 1. where mean and std are not given, got -2 to 0: pass the mean= and std=",
-         lambda: respond(net, np.linspace(-2, 0, 11 * 192).reshape(11, 3, 8, 8), maps, **ok)),
-        (ValueError, "got 0 to 255: divide them by 255, or pass uint8",
-         lambda: respond(net, np.linspace(0, 255, 11 * 192).reshape(11, 3, 8, 8), maps, **ok)),
-        (ValueError, r"images must be finite, got NaN or infinity in sample 0",
-         lambda: respond(net, np.full((11, 3, 8, 8), np.nan), maps, **ok)),
-        (ValueError, r"may be \[N, C, H, W\] or \[N, H, W, C\]: say layout",
-         lambda: respond(net, np.zeros((2, 3, 8, 3), np.uint8), maps, labels=[0, 1])),
-        (ValueError, r"maps must be \(11, 8, 8\), one value per pixel, got shape \(11, 8, 7\)",
-         lambda: respond(net, images, maps[..., 1:], **ok)),
+        (
+            ValueError,
+            "floats? images must be in .0, 1. where mean and std are not given, got -2 to 0: pass the mean= and std=",
+            lambda: respond(net, np.linspace(-2, 0, 11 * 192).reshape(11, 3, 8, 8), maps, **ok),
+        ),
+        (
+            ValueError,
+            "got 0 to 255: divide them by 255, or pass uint8",
+            lambda: respond(net, np.linspace(0, 255, 11 * 192).reshape(11, 3, 8, 8), maps, **ok),
+        ),
+        (
+            ValueError,
+            r"images must be finite, got NaN or infinity in sample 0",
+            lambda: respond(net, np.full((11, 3, 8, 8), np.nan), maps, **ok),
+        ),
+        (
+            ValueError,
+            r"may be \[N, C, H, W\] or \[N, H, W, C\]: say layout",
+            lambda: respond(net, np.zeros((2, 3, 8, 3), np.uint8), maps, labels=[0, 1]),
+        ),
+        (
+            ValueError,
+            r"maps must be \(11, 8, 8\), one value per pixel, got shape \(11, 8, 7\)",
+            lambda: respond(net, images, maps[..., 1:], **ok),
+        ),
         (ValueError, "give maps or codes, got neither", lambda: respond(net, images, **ok)),
         (TypeError, "codes must be uint8", lambda: respond(net, images, codes=maps, **ok)),
-        (ValueError, "codes go up to 9, but drops has 2 rates: they were made for other drops",
-         lambda: respond(net, images, codes=np.full((11, 8, 8), 9, np.uint8), drops=(0.1, 0.2), **ok)),
-        (ValueError, r"labels must be in \[0, 4\), the model's classes, got 0 to 9",
-         lambda: respond(net, images, maps, labels=np.arange(11) % 10)),
-        (ValueError, r"labels must be one integer per sample, \[11\], got shape \(3,\)",
-         lambda: respond(net, images, maps, labels=[0, 1, 2])),
+        (
+            ValueError,
+            "codes go up to 9, but drops has 2 rates: they were made for other drops",
+            lambda: respond(net, images, codes=np.full((11, 8, 8), 9, np.uint8), drops=(0.1, 0.2), **ok),
+        ),
+        (
+            ValueError,
+            r"labels must be in \[0, 4\), the model's classes, got 0 to 9",
+            lambda: respond(net, images, maps, labels=np.arange(11) % 10),
+        ),
+        (
+            ValueError,
+            r"labels must be one integer per sample, \[11\], got shape \(3,\)",
+            lambda: respond(net, images, maps, labels=[0, 1, 2]),
+        ),
         (TypeError, "labels must be integers", lambda: respond(net, images, maps, labels=np.zeros(11))),
         (ValueError, r"scored must be in \[0, 4\)", lambda: respond(net, images, maps, scored=np.full(11, 7), **ok)),
-        (ValueError, "batch_size must be an integer >= 1, got 0", lambda: respond(net, images, maps, batch_size=0, **ok)),
+        (
+            ValueError,
+            "batch_size must be an integer >= 1, got 0",
+            lambda: respond(net, images, maps, batch_size=0, **ok),
+        ),
         (ValueError, "must ascend", lambda: respond(net, images, maps, (0.5, 0.1), **ok)),
         (ValueError, "a must not hold NaN", lambda: respond(net, images, np.full_like(maps, np.nan), **ok)),
         (TypeError, "model must return a tensor of logits", lambda: respond(lambda x: (x, x), images, maps, **ok)),
-        (ValueError, r"model must return logits \[66, classes\], got shape", lambda: respond(lambda x: x[:, 0, 0, 0], images[:6], maps[:6], labels=labels[:6])),
-        (ValueError, "NaN or infinite for sample 0 with nothing removed",
-         lambda: respond(lambda x: x.flatten(1)[:, :4] * float("nan"), images, maps, **ok)),
-        (ValueError, "fill must be one number or one per channel .3., got 2",
-         lambda: respond(net, images, maps, perturbation=Perturbation(fill=(1.0, 2.0)), **ok)),
+        (
+            ValueError,
+            r"model must return logits \[66, classes\], got shape",
+            lambda: respond(lambda x: x[:, 0, 0, 0], images[:6], maps[:6], labels=labels[:6]),
+        ),
+        (
+            ValueError,
+            "NaN or infinite for sample 0 with nothing removed",
+            lambda: respond(lambda x: x.flatten(1)[:, :4] * float("nan"), images, maps, **ok),
+        ),
+        (
+            ValueError,
+            "fill must be one number or one per channel .3., got 2",
+            lambda: respond(net, images, maps, perturbation=Perturbation(fill=(1.0, 2.0)), **ok),
+        ),
         (ValueError, "fill must be a number", lambda: Perturbation(fill="black")),
-        (ValueError, "images are on cpu, the model is on meta",
-         lambda: respond(linear().to("meta"), torch.from_numpy(images), maps, **ok)),
-    ]  # fmt: skip
+        (
+            ValueError,
+            "images are on cpu, the model is on meta",
+            lambda: respond(linear().to("meta"), torch.from_numpy(images), maps, **ok),
+        ),
+    ]
     for kind, message, call in cases:
         with pytest.raises(kind, match=message):
             call()

@@ -40,9 +40,21 @@ def files(tmp_path):
 def call(files, *more: str):
     return RUN.invoke(
         app,
-        ["score", "--model", "torchvision.models:resnet18", "--weights", str(files / "r18.pt"), "--data", str(files / "data"),
-         "--maps", str(files / "maps.npz"), "--metrics", "deletion(rates=(0.3,)) insertion(rates=(0.3,))", *more],
-    )  # fmt: skip
+        [
+            "score",
+            "--model",
+            "torchvision.models:resnet18",
+            "--weights",
+            str(files / "r18.pt"),
+            "--data",
+            str(files / "data"),
+            "--maps",
+            str(files / "maps.npz"),
+            "--metrics",
+            "deletion(rates=(0.3,)) insertion(rates=(0.3,))",
+            *more,
+        ],
+    )
 
 
 def test_score(files) -> None:

@@ -283,9 +283,15 @@ def test_infidelity_is_captums() -> None:
             return mask.double(), inputs.masked_fill(mask, 0.0)
 
         expected = captum.infidelity(
-            net.double(), perturb, torch.from_numpy(x).double(), torch.from_numpy(maps), target=torch.from_numpy(y),
-            n_perturb_samples=len(masks), max_examples_per_batch=6, normalize=normalize,
-        )  # fmt: skip
+            net.double(),
+            perturb,
+            torch.from_numpy(x).double(),
+            torch.from_numpy(maps),
+            target=torch.from_numpy(y),
+            n_perturb_samples=len(masks),
+            max_examples_per_batch=6,
+            normalize=normalize,
+        )
         net.float()
         score = metrics.get_score("infidelity", sizes=sizes, draws=draws, fill=0.0, normalize=normalize)
         ours = metrics.evaluate(net, x, maps, labels=y, metrics=[score])[score.name].per_image
@@ -341,7 +347,9 @@ def test_separation() -> None:
     dense = np.stack([np.interp(np.linspace(0, 4, 41), range(5), line[:, k]) for k in range(2)], 1)
     assert metrics.hausdorff(line, dense, between="polylines") < 1e-8 < metrics.hausdorff(line, dense)
     assert metrics.separation({"a": line, "b": line + 1, "c": line + 0.5}) == (
-        pytest.approx(metrics.hausdorff(line, line + 0.5)), ("a", "c"))  # fmt: skip
+        pytest.approx(metrics.hausdorff(line, line + 0.5)),
+        ("a", "c"),
+    )
     with pytest.raises(ValueError, match="p must be finite"):
         metrics.hausdorff([[0, np.nan]], line)
 
@@ -359,13 +367,14 @@ def test_unclipped_constant_scheme_separates_values_not_orders() -> None:
     }
     maps["introduce"] = np.round(maps["introduce"] * 4096) / 4096
     names = (
-        "deletion(fill=0.0, indicator=accuracy)", "completeness(fill=0.0)", "soundness(step=0.02, fill=0.0)", "road(fill=0.0)",
-    )  # fmt: skip
+        "deletion(fill=0.0, indicator=accuracy)",
+        "completeness(fill=0.0)",
+        "soundness(step=0.02, fill=0.0)",
+        "road(fill=0.0)",
+    )
     pair = {k: maps[k] for k in ("original", "introduce")}
     scores = metrics.evaluate(world.model(), x, pair, labels=y, metrics=names, resamples=20)
-    curves = {
-        name: {k: np.stack([r.curve.x, r.curve.value], 1) for k, r in scores[name].items()} for name in scores
-    }  # fmt: skip
+    curves = {name: {k: np.stack([r.curve.x, r.curve.value], 1) for k, r in scores[name].items()} for name in scores}
     deletion, completeness, soundness, road = (metrics.separation(curves[name])[0] for name in names)
     assert deletion == road == 0
     assert completeness >= 0.1 and soundness >= 0.1, (completeness, soundness)

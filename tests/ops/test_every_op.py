@@ -29,9 +29,12 @@ def test_every_op_has_cases() -> None:
 def digests_at(level: str) -> dict[str, Any]:
     path = os.pathsep.join([str(TESTS), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-m", "helpers.op_cases"], env=os.environ | {"PYTHONPATH": path, "ROARFAST_SIMD": level},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "helpers.op_cases"],
+        env=os.environ | {"PYTHONPATH": path, "ROARFAST_SIMD": level},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -243,9 +243,20 @@ def test_equals_torchvision_on_real_images():
     codes = rng.integers(0, 5, data.shape[:3], dtype=np.uint8)
     fill = np.array([125, 123, 114], np.uint8)
     got = rf.gather_batch(
-        torch.from_numpy(data), torch.arange(64), torch.from_numpy(codes), 2, fill.tolist(), layout="NHWC", pad=4,
-        random_crop=True, flip=True, mean=MEAN, std=STD, seed=9, epoch=4,
-    )  # fmt: skip
+        torch.from_numpy(data),
+        torch.arange(64),
+        torch.from_numpy(codes),
+        2,
+        fill.tolist(),
+        layout="NHWC",
+        pad=4,
+        random_crop=True,
+        flip=True,
+        mean=MEAN,
+        std=STD,
+        seed=9,
+        epoch=4,
+    )
     for i in range(64):
         removed = np.where((codes[i] <= 2)[..., None], fill, data[i])
         x = F.pad(torch.from_numpy(removed).permute(2, 0, 1), [4, 4, 4, 4])
@@ -306,8 +317,27 @@ def test_torch_op_is_well_behaved(rng):
     images, codes = (torch.from_numpy(a) for a in dataset(rng, n=3))
     numbers = [1.0] * 12  # mean, std, fill, padding of three channels
     for memory in ("NCHW", "NHWC"):
-        args = (images, torch.tensor([0, 2]), numbers, None, codes, None, None, "NCHW", 1, False, 1, 8, 8, True, True, 1, 2,
-                "float32", memory)  # fmt: skip
+        args = (
+            images,
+            torch.tensor([0, 2]),
+            numbers,
+            None,
+            codes,
+            None,
+            None,
+            "NCHW",
+            1,
+            False,
+            1,
+            8,
+            8,
+            True,
+            True,
+            1,
+            2,
+            "float32",
+            memory,
+        )
         opcheck(torch.ops.roarfast.gather_batch.default, args)
 
 

@@ -100,8 +100,19 @@ def test_at_most_one_level_from_torchvision(out):
     codes = np.random.default_rng(0).integers(0, 5, data.shape[:3], dtype=np.uint8)
     fill = np.array([125, 123, 114], np.uint8)
     got = rf.gather_batch(
-        data, np.arange(200), codes, 2, fill.tolist(), layout="NHWC", crop=out, scale=SCALE, flip=True, std=1 / 255, seed=9, epoch=4
-    )  # fmt: skip
+        data,
+        np.arange(200),
+        codes,
+        2,
+        fill.tolist(),
+        layout="NHWC",
+        crop=out,
+        scale=SCALE,
+        flip=True,
+        std=1 / 255,
+        seed=9,
+        epoch=4,
+    )
     worst = 0.0
     for i in range(200):
         removed = np.where((codes[i] <= 2)[..., None], fill, data[i])
@@ -154,9 +165,7 @@ def test_a_sample_looks_the_same_in_any_batch_and_on_any_number_of_threads(rng):
     for threads in (1, 3):
         rf.set_num_threads(threads)
         np.testing.assert_array_equal(rf.gather_batch(images, [7, 19], **kwargs), batch[[7, 19]])
-    part = rf.gather_batch(
-        images[10:], np.arange(10), **kwargs | {"codes": codes[10:], "ids": np.arange(10, 20)}
-    )  # fmt: skip
+    part = rf.gather_batch(images[10:], np.arange(10), **kwargs | {"codes": codes[10:], "ids": np.arange(10, 20)})
     np.testing.assert_array_equal(part, batch[10:])
     assert (rf.gather_batch(images, np.arange(20), **kwargs | {"epoch": 1}) != batch).any(axis=(1, 2, 3)).all()
 
@@ -166,8 +175,26 @@ def test_torch_op_is_well_behaved(rng):
 
     images, codes = (torch.from_numpy(a) for a in dataset(rng, n=3))
     for memory in ("NCHW", "NHWC"):
-        args = (images, torch.tensor([0, 2]), [1.0] * 12, None, codes, None, None, "NCHW", 1, False, 8, 6,
-                [0.1, 1.0, 0.75, 1.25, 0.5], True, 1, 2, "float32", memory)  # fmt: skip
+        args = (
+            images,
+            torch.tensor([0, 2]),
+            [1.0] * 12,
+            None,
+            codes,
+            None,
+            None,
+            "NCHW",
+            1,
+            False,
+            8,
+            6,
+            [0.1, 1.0, 0.75, 1.25, 0.5],
+            True,
+            1,
+            2,
+            "float32",
+            memory,
+        )
         opcheck(torch.ops.roarfast.gather_batch_resized.default, args)
 
 

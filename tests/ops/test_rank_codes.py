@@ -98,9 +98,15 @@ ROWS = {
 @pytest.mark.parametrize("order", ["morf", "lerf"])
 @pytest.mark.parametrize(
     "drops",
-    [np.linspace(0.1, 0.9, 9), np.linspace(0, 1, 5), np.linspace(0.3, 0.5, 9), np.linspace(0.4, 0.42, 8), np.linspace(0, 1, 25)],
+    [
+        np.linspace(0.1, 0.9, 9),
+        np.linspace(0, 1, 5),
+        np.linspace(0.3, 0.5, 9),
+        np.linspace(0.4, 0.42, 8),
+        np.linspace(0, 1, 25),
+    ],
     ids=["nine", "none and all", "close", "very close", "many"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ROWS)
 def test_rows_of_any_length(kind, drops, order) -> None:
     """Ranks may share buckets or have many values to a bucket; rows may end within a vector or a batch of them."""

@@ -30,7 +30,7 @@ CODES = rf.rank_codes(MAPS, (0.3, 0.5))
         (lambda: rf.removed_fraction(CODES, j=1), r"no argument 'j': write rate_index="),
         (lambda: rf.impute_dataset(IMAGES, CODES, (0.3, 0.5), j=1), r"no argument 'j': write rate_index="),
     ],
-)  # fmt: skip
+)
 def test_old_arguments_name_the_new_one(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
@@ -146,8 +146,9 @@ def test_borders_per_axis_and_scipys_third_argument() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "argument"), [("gaussian_filter", "axes"), ("gaussian_filter", "output"), ("maximum_filter", "footprint"), ("sobel", "output")]
-)  # fmt: skip
+    ("name", "argument"),
+    [("gaussian_filter", "axes"), ("gaussian_filter", "output"), ("maximum_filter", "footprint"), ("sobel", "output")],
+)
 def test_scipys_other_arguments_say_where_they_work(name: str, argument: str) -> None:
     from roarfast.compat import ndimage
 

@@ -26,10 +26,15 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "cub20.py"
 TEST_IMAGES = 16
 CHANGES = (
-    ("image_size = 96", "image_size = 32"), ('root = "data"', 'root = "."'), ("noise_samples = 8", "noise_samples = 2"),
-    ('gc_layer = "_bn1", ', ""), ("epochs = 6", "epochs = 1"), ("warmup_epochs = 0.5", "warmup_epochs = 0"),
-    ("roarfast.train.finetune:efficientnet_lite", "convnet"), ("fixed_blocks = 3, fixed_norm = true", "widths = [4, 4, 4, 4]"),
-)  # fmt: skip
+    ("image_size = 96", "image_size = 32"),
+    ('root = "data"', 'root = "."'),
+    ("noise_samples = 8", "noise_samples = 2"),
+    ('gc_layer = "_bn1", ', ""),
+    ("epochs = 6", "epochs = 1"),
+    ("warmup_epochs = 0.5", "warmup_epochs = 0"),
+    ("roarfast.train.finetune:efficientnet_lite", "convnet"),
+    ("fixed_blocks = 3, fixed_norm = true", "widths = [4, 4, 4, 4]"),
+)
 
 
 def photos(path: Path) -> None:
@@ -43,9 +48,13 @@ def photos(path: Path) -> None:
         parts.append(file.getvalue())
     n = len(parts)
     np.savez(
-        path, jpeg=np.frombuffer(b"".join(parts), np.uint8), offsets=np.cumsum([0, *map(len, parts)]),
-        labels=np.arange(n) % 4, is_train=np.arange(n) < 24, class_names=np.array(list("abcd")),
-    )  # fmt: skip
+        path,
+        jpeg=np.frombuffer(b"".join(parts), np.uint8),
+        offsets=np.cumsum([0, *map(len, parts)]),
+        labels=np.arange(n) % 4,
+        is_train=np.arange(n) < 24,
+        class_names=np.array(list("abcd")),
+    )
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -101,11 +101,18 @@ def test_nothing_is_called_better_where_all_are_equal() -> None:
         results = made(sd=0.01, seed=seed, protocols=("roar",))
         flat = [r for r in results if r.estimator in ("rand", "none", "grad")]
         copies = [
-            record("roar", e, "plain", r.drop, r.trial, accuracy=r.accuracy - SHIFT["raw"] * r.drop + np.random.default_rng([seed, i, r.trial]).normal(0, 0.01))
+            record(
+                "roar",
+                e,
+                "plain",
+                r.drop,
+                r.trial,
+                accuracy=r.accuracy - SHIFT["raw"] * r.drop + np.random.default_rng([seed, i, r.trial]).normal(0, 0.01),
+            )
             for i, e in enumerate(NAMES)
             for r in flat
             if r.estimator == "grad"
-        ]  # fmt: skip
+        ]
         same = StudyResults([r for r in flat if r.estimator != "grad"] + copies, {})
         verdicts.append(any(t.verdict != "open" for t in random_tests(by_protocol(same)["roar"])))
     assert np.mean(verdicts) < 0.25  # two rates of one family each: 10 %, and random pixels are less noisy here

@@ -15,10 +15,15 @@ from roarfast.study.records import StudyResults
 pytest.importorskip("matplotlib")
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "falsification.py"
 ACCURACY = {
-    ("base", "none"): 0.60, ("roar", "center"): 0.40, ("roar", "center+edge"): 0.70, ("no-retrain", "center"): 0.2,
-    ("no-retrain", "center+edge"): 0.15, ("mask-only", "center"): 0.1, ("mask-only", "center+edge"): 1.0,
+    ("base", "none"): 0.60,
+    ("roar", "center"): 0.40,
+    ("roar", "center+edge"): 0.70,
+    ("no-retrain", "center"): 0.2,
+    ("no-retrain", "center+edge"): 0.15,
+    ("mask-only", "center"): 0.1,
+    ("mask-only", "center+edge"): 1.0,
     ("roar-clean", "edge"): 0.15,
-}  # fmt: skip
+}
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -29,11 +34,18 @@ def written(folder: Path, **changes: float) -> Path:
     """records.csv and facts.csv as the tool writes them; `changes` by protocol."""
     rates = {"roar-clean": 0.05, "base": 0.0}
     records = [
-        record(p, e, "plain", rates.get(p, 0.7), trial, accuracy=changes.get(p, accuracy) + 0.01 * trial * (p != "mask-only"))
+        record(
+            p,
+            e,
+            "plain",
+            rates.get(p, 0.7),
+            trial,
+            accuracy=changes.get(p, accuracy) + 0.01 * trial * (p != "mask-only"),
+        )
         for (p, e), accuracy in ACCURACY.items()
         for trial in (0, 1)
         if p not in changes or changes[p] >= 0
-    ]  # fmt: skip
+    ]
     folder.mkdir()
     StudyResults(records, {}).to_csv(folder / "records.csv")
     (folder / "facts.csv").write_text("cells,work_minutes,clock_minutes\n16 of 16 cells done,15.0,8.0\n")

@@ -75,9 +75,13 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     synthetic.write_examples(folder, FEW[:2])
     (folder / "study.toml").write_text('name = "<made up>"\n')
     results = synthetic.study(
-        estimators=FEW, trials=5, failed=3, missing=2, baseline_drops=(0.1, 0.3, 0.5),
+        estimators=FEW,
+        trials=5,
+        failed=3,
+        missing=2,
+        baseline_drops=(0.1, 0.3, 0.5),
         protocols=[("roar", "morf"), ("road", "lerf"), ("mask-only", "morf")],
-    )  # fmt: skip
+    )
     return build(folder, results=results)
 
 
@@ -166,13 +170,21 @@ def test_numbers_in_the_csv_are_those_of_the_records(full: Path) -> None:
     [
         ("one trial, no baselines", {"trials": 1, "baselines": ()}, ["One trial only", "No random baseline was run"]),
         ("two trials", {"trials": 2}, ["Two trials", "12.7 standard errors"]),
-        ("one estimator", {"estimators": ("sg-sq(ig)",), "trials": 2}, ["no ranking to compare", "no line can be fitted"]),
-        ("plain only", {"postprocesses": ("plain",), "trials": 2}, ["no post-processing to audit", "no arrows to draw"]),
+        (
+            "one estimator",
+            {"estimators": ("sg-sq(ig)",), "trials": 2},
+            ["no ranking to compare", "no line can be fitted"],
+        ),
+        (
+            "plain only",
+            {"postprocesses": ("plain",), "trials": 2},
+            ["no post-processing to audit", "no arrows to draw"],
+        ),
         ("baselines only", {"estimators": (), "trials": 2}, ["baselines only"]),
         ("not retrained", {"protocols": [("no-retrain", "morf")], "trials": 2}, ["reverse the effect of smoothing"]),
         ("kept", {"protocols": [("kar", "morf")], "trials": 2}, ["fraction of pixels kept", "keeping what matters"]),
     ],
-)  # fmt: skip
+)
 def test_studies_of_every_shape(tmp_path: Path, name: str, options: dict[str, object], words: list[str]) -> None:
     results = synthetic.study(**{"estimators": FEW[:3], **options})  # type: ignore[arg-type]
     text = words_of(build(tmp_path, tmp_path / "out", results))
@@ -290,9 +302,13 @@ def test_every_stage_of_a_study_has_a_meaning() -> None:
     [
         ({"training": 90, "map_passes": 4, "codes": 6}, None, ["Overhead: 6.0 % of it, within the aim of 10 %"]),
         ({"training": 80, "codes": 20}, 25.0, ["20.0 % of it, above the aim", "waited 25 s (20.0 % of their time)"]),
-        ({"training": 80, "explain": 15, "codes": 5}, None, ["5.0 to 20.0 % of it, perhaps above", "all of it as passes"]),
+        (
+            {"training": 80, "explain": 15, "codes": 5},
+            None,
+            ["5.0 to 20.0 % of it, perhaps above", "all of it as passes"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_page_shows_overhead_with_its_definition(stages, waiting, found) -> None:
     results = StudyResults([], {"stage_seconds": stages, "waiting_seconds": waiting})
     page = " ".join(render("provenance.html", run=run_view(results))[0].split())

@@ -28,9 +28,16 @@ def tiny(values: dict[tuple[str, str], list[float | None]], protocol: str = "roa
 
 @pytest.mark.parametrize(
     ("protocol", "order", "better"),
-    [("roar", "morf", "lower"), ("kar", "morf", "higher"), ("road", "morf", "lower"), ("road", "lerf", "higher"),
-     ("road-retrain", "morf", "lower"), ("no-retrain", "morf", "lower"), ("kar", "lerf", "lower")],
-)  # fmt: skip
+    [
+        ("roar", "morf", "lower"),
+        ("kar", "morf", "higher"),
+        ("road", "morf", "lower"),
+        ("road", "lerf", "higher"),
+        ("road-retrain", "morf", "lower"),
+        ("no-retrain", "morf", "lower"),
+        ("kar", "lerf", "lower"),
+    ],
+)
 def test_which_way_is_better(protocol: str, order: str, better: str) -> None:
     panel = tiny({("grad", "plain"): [0.5]}, protocol, order)
     assert panel.better == better
@@ -47,9 +54,12 @@ def test_lower_is_an_improvement_only_where_lower_is_better() -> None:
 def test_panels_are_in_a_fixed_order_and_split_by_order_of_removal() -> None:
     found = panels(synthetic.study(protocols=reversed(ORDERS), trials=1, estimators=("grad",)))
     assert [p.title for p in found] == [
-        "ROAR, cifar10", "KAR, cifar10", "ROAD (most relevant first), cifar10", "ROAD (least relevant first), cifar10",
+        "ROAR, cifar10",
+        "KAR, cifar10",
+        "ROAD (most relevant first), cifar10",
+        "ROAD (least relevant first), cifar10",
         "No retraining, constant fill (comparison only), cifar10",
-    ]  # fmt: skip
+    ]
     assert found[0].postprocesses == ["plain", "max(3)", "gaussian(1)"]
     assert found[0].estimators == ["grad", "rand", "block"]
     assert found[0].main_drops == [0.3, 0.5] and found[0].drops == list(synthetic.ONE_RATE)
@@ -89,8 +99,11 @@ def test_correction_is_over_the_estimators_of_the_panel() -> None:
 
 def test_overall_change_averages_inside_trials_first() -> None:
     values: dict[tuple[str, str], list[float | None]] = {
-        ("grad", "plain"): [0.5, 0.6], ("grad", "max(3)"): [0.4, 0.4], ("vg", "plain"): [0.5, 0.6], ("vg", "max(3)"): [0.5, 0.6],
-    }  # fmt: skip
+        ("grad", "plain"): [0.5, 0.6],
+        ("grad", "max(3)"): [0.4, 0.4],
+        ("vg", "plain"): [0.5, 0.6],
+        ("vg", "max(3)"): [0.5, 0.6],
+    }
     (count,) = audit(tiny(values)).counts
     assert count.overall.difference.mean == pytest.approx(-0.075) and count.overall.n == 2 and count.overall_cells == 2
     assert count.overall.difference.sd == pytest.approx(0.05 / math.sqrt(2))
@@ -98,11 +111,15 @@ def test_overall_change_averages_inside_trials_first() -> None:
 
 def test_ranks_before_after_and_alone() -> None:
     values: dict[tuple[str, str], list[float | None]] = {
-        ("grad", "plain"): [0.60], ("grad", "max(3)"): [0.30],
-        ("vg", "plain"): [0.50], ("vg", "max(3)"): [0.45],
-        ("ig", "plain"): [0.40], ("ig", "max(3)"): [0.35],
-        ("rand", "plain"): [0.10], ("rand", "max(3)"): [0.05],
-    }  # fmt: skip
+        ("grad", "plain"): [0.60],
+        ("grad", "max(3)"): [0.30],
+        ("vg", "plain"): [0.50],
+        ("vg", "max(3)"): [0.45],
+        ("ig", "plain"): [0.40],
+        ("ig", "max(3)"): [0.35],
+        ("rand", "plain"): [0.10],
+        ("rand", "max(3)"): [0.05],
+    }
     found = audit(tiny(values))
     rows = {r.estimator: (r.plain, r.after, r.alone) for r in found.rank_rows}
     assert rows == {"grad": (3, 1, 1), "vg": (2, 3, 2), "ig": (1, 2, 1)}
@@ -117,9 +134,11 @@ def test_ranks_before_after_and_alone() -> None:
 def test_rankings_compare_the_same_trials() -> None:
     """Trial 1 is easy; the estimator that lacks it must not look better for that."""
     values: dict[tuple[str, str], list[float | None]] = {
-        ("grad", "plain"): [0.50, 0.90], ("grad", "max(3)"): [0.40, 0.80],
-        ("vg", "plain"): [0.55, None], ("vg", "max(3)"): [0.45, None],
-    }  # fmt: skip
+        ("grad", "plain"): [0.50, 0.90],
+        ("grad", "max(3)"): [0.40, 0.80],
+        ("vg", "plain"): [0.55, None],
+        ("vg", "max(3)"): [0.45, None],
+    }
     assert {r.estimator: r.plain for r in audit(tiny(values)).rank_rows} == {"grad": 1, "vg": 2}
 
 
@@ -187,8 +206,11 @@ def test_a_study_in_which_removal_changes_nothing_is_called_noise() -> None:
 
 def test_a_tie_for_the_first_place_is_no_change() -> None:
     values: dict[tuple[str, str], list[float | None]] = {
-        ("grad", "plain"): [0.5], ("grad", "max(3)"): [0.5], ("vg", "plain"): [0.5], ("vg", "max(3)"): [0.4],
-    }  # fmt: skip
+        ("grad", "plain"): [0.5],
+        ("grad", "max(3)"): [0.5],
+        ("vg", "plain"): [0.5],
+        ("vg", "max(3)"): [0.4],
+    }
     (agreement,) = audit(tiny(values)).agreements
     assert agreement.best_plain == ("grad", "vg") and agreement.best_after == ("vg",) and not agreement.best_changed
     assert "best plain estimator grad, vg 50.0 %" in standings(tiny(values))

@@ -59,8 +59,9 @@ def test_the_audit_counts_bits_beside_accuracy() -> None:
     assert accuracy == {"max(3)": (6, 6), "gaussian(1)": (6, 6)}
     for name in ("bits", "scaled_bits"):
         assert {c.postprocess: (c.lower, c.higher, c.cells) for c in one.bits[name]} == {
-            "max(3)": (4, 2, 6), "gaussian(1)": (4, 2, 6),
-        }  # fmt: skip
+            "max(3)": (4, 2, 6),
+            "gaussian(1)": (4, 2, 6),
+        }
     # Without the estimator that was made to rise, bits follow the accuracy by 2 nats per unit.
     plain = audit(panel_of(study(trials=3, estimators=("grad", "vg"))))
     for mine, theirs in zip(plain.bits["bits"], plain.counts):

@@ -136,10 +136,12 @@ def test_page_of_a_comparison_is_that_of_its_tables(mine: Path, tmp_path: Path) 
 
 def test_a_table_as_csv_and_latex(tmp_path: Path) -> None:
     found = table(
-        "one", "A & B", ["Name", "x %", "k_1"],
+        "one",
+        "A & B",
+        ["Name", "x %", "k_1"],
         [["grad²", Td("5.0 ± 0.1", 0.0501234567), Td("max(3)", css="text")], ["a_b", Td("–", float("nan")), "−1"]],
         [("", 1), ("t = 0.3", 2)],
-    )  # fmt: skip
+    )
     write_table(found, tmp_path)
     rows = list(csv.reader(io.StringIO((tmp_path / "one.csv").read_text())))
     assert rows == [["Name", "t = 0.3: x %", "t = 0.3: k_1"], ["grad²", "0.0501235", "max(3)"], ["a_b", "", "−1"]]

@@ -22,9 +22,11 @@ from roarfast.study.results import StudyResults
 
 
 def made(
-    values: dict[tuple[str, str], dict[float, list[float]]], protocol: str = "roar", order: str = "morf",
+    values: dict[tuple[str, str], dict[float, list[float]]],
+    protocol: str = "roar",
+    order: str = "morf",
     base: tuple[float, ...] = (0.9, 0.8, 0.85),
-) -> Panel:  # fmt: skip
+) -> Panel:
     """A panel from {(estimator, k): {rate: accuracy of trial 0, 1, …}}."""
     records = [synthetic.record("base", "none", "plain", 0.0, i, accuracy=a) for i, a in enumerate(base)]
     for (e, k), rates in values.items():
@@ -93,9 +95,12 @@ def _four() -> dict[tuple[str, str], dict[float, list[float]]]:
         return {t: [a + by + e for a, e in zip(rand[t], noise[t])] for t in rand}
 
     return {
-        ("good", "plain"): shifted(-0.1), ("bad", "plain"): shifted(0.1), ("same", "plain"): shifted(-0.0005),
-        ("good", "max(3)"): shifted(-0.2), ("rand", "plain"): rand,
-    }  # fmt: skip
+        ("good", "plain"): shifted(-0.1),
+        ("bad", "plain"): shifted(0.1),
+        ("same", "plain"): shifted(-0.0005),
+        ("good", "max(3)"): shifted(-0.2),
+        ("rand", "plain"): rand,
+    }
 
 
 @pytest.mark.parametrize(("protocol", "winner", "loser"), [("roar", "good", "bad"), ("kar", "bad", "good")])
@@ -184,9 +189,11 @@ def test_power_in_words() -> None:
 def test_facts_and_doubts() -> None:
     records = [synthetic.record("base", "none", "plain", 0.0, t, accuracy=a) for t, a in enumerate((0.10, 0.11))]
     meta = {
-        "config": {"model": {"name": "convnet"}, "train": {"recipe": "quick", "epochs": 6}}, "classes": 10,
-        "data": {"images": [4000, 1000], "shape": [28, 28, 1]}, "data_warnings": ["3 test images are train images"],
-    }  # fmt: skip
+        "config": {"model": {"name": "convnet"}, "train": {"recipe": "quick", "epochs": 6}},
+        "classes": 10,
+        "data": {"images": [4000, 1000], "shape": [28, 28, 1]},
+        "data_warnings": ["3 test images are train images"],
+    }
     results = StudyResults(records, meta)
     assert data_text(results) == "cifar10, 4,000 train and 1,000 test images of 28 × 28 × 1, 10 classes"
     assert model_text(results) == "convnet, recipe quick, 6 epochs" and base_text(results).startswith("10.5 ± ")

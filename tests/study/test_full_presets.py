@@ -111,25 +111,41 @@ def cifar(name: str, size: int, train: int, more: Changes, only: str) -> Case:
     """Of `paper-cifar10` or `paper-svhn`."""
     recipe = f'recipe = "{name}"'
     return Case(
-        f"paper-{name}", arrays, train, 20, size, (("trials = 5", "trials = 1"), ARRAYS, (recipe, recipe + STEPS), *more), only
-    )  # fmt: skip
+        f"paper-{name}",
+        arrays,
+        train,
+        20,
+        size,
+        (("trials = 5", "trials = 1"), ARRAYS, (recipe, recipe + STEPS), *more),
+        only,
+    )
 
 
 def cub(size: int, images: int, more: Changes, only: str) -> Case:
     """Of `paper-cub200`."""
     return Case(
-        "paper-cub200", birds, images, 4, size,
-        (("trials = 5", "trials = 1"), ('recipe = "cub200"', 'recipe = "cub200"' + STEPS), *more), only,
-    )  # fmt: skip
+        "paper-cub200",
+        birds,
+        images,
+        4,
+        size,
+        (("trials = 5", "trials = 1"), ('recipe = "cub200"', 'recipe = "cub200"' + STEPS), *more),
+        only,
+    )
 
 
 def imagenet(size: int, images: int, more: Changes, only: str) -> Case:
     """Of `roar-imagenet`."""
     recipe = 'recipe = "imagenet-roar"'
     return Case(
-        "roar-imagenet", packs, images, 8, size,
-        (("trials = 3", "trials = 1"), (recipe, recipe + STEPS + "\nwarmup_epochs = 1"), *more), only,
-    )  # fmt: skip
+        "roar-imagenet",
+        packs,
+        images,
+        8,
+        size,
+        (("trials = 3", "trials = 1"), (recipe, recipe + STEPS + "\nwarmup_epochs = 1"), *more),
+        only,
+    )
 
 
 NET = 'name = "convnet"\noptions = { widths = [4, 4, 4, 8] }'
@@ -139,14 +155,18 @@ SMALL = (
     cifar("cifar10", 32, 140, FOR_18, "drop=0.5,estimator=sg-sq,estimator=gc^2,postprocess=gaussian(1)"),
     cifar("svhn", 32, 140, FOR_18, "drop=0.3,estimator=ig^2,estimator=vg,postprocess=max(3)"),
     cub(
-        40, 36, (*FOR_50, ("image_size = 600", "image_size = 40"), ("crop = 448", "crop = 32")),
+        40,
+        36,
+        (*FOR_50, ("image_size = 600", "image_size = 40"), ("crop = 448", "crop = 32")),
         "drop=0.5,estimator=sobel^2,estimator=gc^2,postprocess=gaussian(1)",
     ),
     imagenet(
-        40, 300, (*FOR_50, ("warmup_epochs = 1", "warmup_epochs = 1\ncrop = 32")),
+        40,
+        300,
+        (*FOR_50, ("warmup_epochs = 1", "warmup_epochs = 1\ncrop = 32")),
         "drop=0.9,estimator=sg-sq(ig),estimator=rand",
     ),
-)  # fmt: skip
+)
 
 
 def paper_cells(study: Study) -> set[tuple[str, str]]:
@@ -172,7 +192,7 @@ REAL = (
     imagenet(
         256, 20, (("warmup_epochs = 1", "warmup_epochs = 1\nghost_batch = 8\nlr = 0.023"),), "drop=0.9,estimator=grad"
     ),
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow
@@ -182,9 +202,11 @@ def test_real_size_model_and_recipe(case: Case, tmp_path: Path) -> None:
     study = case.run(tmp_path)
     recipe, (train, _) = study.config.resolved_recipe(), load_data(study.config.data)
     expected = {
-        "paper-cifar10": ("resnet18", 32, 128, None), "paper-svhn": ("resnet18", 32, 128, None),
-        "paper-cub200": ("resnet50", 600, 32, 448), "roar-imagenet": ("resnet50", 256, 4096, 224),
-    }  # fmt: skip
+        "paper-cifar10": ("resnet18", 32, 128, None),
+        "paper-svhn": ("resnet18", 32, 128, None),
+        "paper-cub200": ("resnet50", 600, 32, 448),
+        "roar-imagenet": ("resnet50", 256, 4096, 224),
+    }
     found = (study.config.model.name, train.image_shape[0], recipe.batch_size, recipe.crop)
     assert found == expected[case.preset]
     assert study.results.meta["stage_seconds"]["training"] > 0

@@ -121,13 +121,22 @@ def test_stored_maps_give_what_the_function_gives(folder: Path) -> None:
     ("arrays", "message"),
     [
         ({"train": maps("train")}, "has no array 'test': the maps of the test images are needed"),
-        ({"test": maps("test")[:30]}, r"must be numbers of shape \(40, 32, 32\) or \(40, 3, 32, 32\), one per image.*\(30, 32, 32\)"),
+        (
+            {"test": maps("test")[:30]},
+            r"must be numbers of shape \(40, 32, 32\) or \(40, 3, 32, 32\), one per image.*\(30, 32, 32\)",
+        ),
         ({"test": maps("test")[:, :16]}, r"got float32 of shape \(40, 16, 32\)"),
-        ({"test": np.full((40, 32, 32), np.nan, np.float32)}, r"40 maps of the test images are not finite, the first of image 0"),
-        ({"test": maps("test"), "test_labels": np.zeros(40, int)}, r"test_labels are not the labels of the data .* another order"),
+        (
+            {"test": np.full((40, 32, 32), np.nan, np.float32)},
+            r"40 maps of the test images are not finite, the first of image 0",
+        ),
+        (
+            {"test": maps("test"), "test_labels": np.zeros(40, int)},
+            r"test_labels are not the labels of the data .* another order",
+        ),
         ({"test": np.array([["a"]])}, r"got <U1 of shape"),
     ],
-)  # fmt: skip
+)
 def test_stored_maps_that_do_not_fit_are_refused_before_anything_trains(
     folder: Path, arrays: dict[str, Any], message: str
 ) -> None:
@@ -172,7 +181,12 @@ def test_torch_data_sets_are_the_same_images(folder: Path, name: str) -> None:
 
 def test_own_training_is_used_and_part_of_the_keys(folder: Path) -> None:
     trained = study(folder, ("[train]", '[train]\nfunction = "own_code:fit"'), ('["road"]', '["roar"]'))
-    found, again = accuracies(trained), accuracies(study(folder, ("[train]", '[train]\nfunction = "own_code:fit"'), ('["road"]', '["roar"]'), out="again"))  # fmt: skip
+    found, again = (
+        accuracies(trained),
+        accuracies(
+            study(folder, ("[train]", '[train]\nfunction = "own_code:fit"'), ('["road"]', '["roar"]'), out="again")
+        ),
+    )
     assert found == again, "seeded"
     plain = study(folder, ('["road"]', '["roar"]')).setup(device="cpu", workers=1)
     assert not set(plain.cells) & set(trained.setup(device="cpu", workers=1).cells)
@@ -185,9 +199,13 @@ def test_own_training_is_used_and_part_of_the_keys(folder: Path) -> None:
     [
         ('["rand"]', '["own_code:numpy_map"]', "estimator 'numpy_map' .* must return a tensor, got ndarray"),
         ('["rand"]', '["own_code:by_split"]', r"estimator 'by_split' .*It is called as f\(model, x, target\)"),
-        ('["rand"]', '["grad"]\npostprocess = ["own_code:wrong_shape"]', r"post-processing 'wrong_shape' .* \(2, 31, 32\)"),
+        (
+            '["rand"]',
+            '["grad"]\npostprocess = ["own_code:wrong_shape"]',
+            r"post-processing 'wrong_shape' .* \(2, 31, 32\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_functions_that_cannot_work_are_one_error_at_once(folder: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(StudyError, match=message):
         study(folder, (old, new)).run(workers=1)

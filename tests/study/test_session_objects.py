@@ -87,8 +87,11 @@ def test_what_can_be_imported_has_the_keys_of_toml(module: Any, tmp_path: Path) 
     toml = Study(named | {"estimators": table}, tmp_path / "toml")
     strong = {"name": "strong", "object": module.bright, "options": {"factor": 2.0}}
     python = Study(
-        config(), tmp_path / "python", estimators=[module.bright, captum.Saliency, strong], postprocessings=[module.rounded]
-    )  # fmt: skip
+        config(),
+        tmp_path / "python",
+        estimators=[module.bright, captum.Saliency, strong],
+        postprocessings=[module.rounded],
+    )
     assert keys(python) == keys(toml)
     inside = config(estimators=["rand", module.bright, captum.Saliency, strong], postprocess=["plain", module.rounded])
     assert keys(Study(inside, tmp_path / "inside")) == keys(toml)
@@ -122,9 +125,11 @@ def test_records_are_kept_and_hashed(module: Any, tmp_path: Path) -> None:
 def test_names_in_the_grid_are_only_defined_and_others_join_it(module: Any, tmp_path: Path) -> None:
     named = config(estimators=["rand", "mine^2"], postprocess=["max(3)|soft"])
     study = Study(
-        named, tmp_path, estimators=[External("mine", module.bright), "grad"],
+        named,
+        tmp_path,
+        estimators=[External("mine", module.bright), "grad"],
         postprocessings=[{"name": "soft", "object": module.rounded}],
-    )  # fmt: skip
+    )
     assert study.config.grid[0].estimators == ["rand", "mine^2", "grad"]
     assert study.config.grid[0].postprocess == ["max(3)|soft"]
 
@@ -197,13 +202,19 @@ def test_few_of_given_images(module: Any, tmp_path: Path) -> None:
         ({"estimators": [3]}, "estimators: 3 is no function, class or name"),
         ({"estimators": "grad"}, "estimators must be a list, got 'grad'"),
         ({"estimators": [{"name": "a"}]}, "has no 'object'"),
-        ({"estimators": [{"name": "a", "object": print, "opitons": {}}]}, "there is no key 'opitons'; known are name, object"),
-        ({"estimators": [External("a", lambda m, x, t: open_file)]}, r"cannot be hashed: it holds a _io\.TextIOWrapper.*'version': 1"),
+        (
+            {"estimators": [{"name": "a", "object": print, "opitons": {}}]},
+            "there is no key 'opitons'; known are name, object",
+        ),
+        (
+            {"estimators": [External("a", lambda m, x, t: open_file)]},
+            r"cannot be hashed: it holds a _io\.TextIOWrapper.*'version': 1",
+        ),
         ({"data": 3}, r"data must be \(train, test\), or a class or function that makes them, got int"),
         ({"data": ([], [])}, r"has no items"),
         ({"estimators": ["nonsense"]}, "there is no estimator 'nonsense'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_said(module: Any, tmp_path: Path, objects: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError if "data" in objects and objects["data"] != 3 else StudyError, match=message):
         Study(config(), tmp_path, **objects)

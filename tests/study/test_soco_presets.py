@@ -73,10 +73,14 @@ def test_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for k in range(count):
                 Image.fromarray(rng.integers(0, 256, (36, 40, 3), np.uint8)).save(folder / f"{k}.png")
     text = changed(
-        "soco-imagenet", ("torchvision.models:vgg16", "small_vgg:make"), ("image_size = 224", "image_size = 32"),
-        ("ig_steps = 20", "ig_steps = 2"), ("noise_samples = 20", "noise_samples = 2"), ("examples = 6", "examples = 1"),
+        "soco-imagenet",
+        ("torchvision.models:vgg16", "small_vgg:make"),
+        ("image_size = 224", "image_size = 32"),
+        ("ig_steps = 20", "ig_steps = 2"),
+        ("noise_samples = 20", "noise_samples = 2"),
+        ("examples = 6", "examples = 1"),
         ('device = "auto"', 'device = "cpu"'),
-    )  # fmt: skip
+    )
     (tmp_path / "study.toml").write_text(text)
     study = Study.from_toml(tmp_path / "study.toml", tmp_path / "run")
     check(
@@ -103,9 +107,13 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         labels=np.arange(12) // 4,
     )
     text = changed(
-        "imagenet-photos", ("roarfast.train.lite:efficientnet_lite", "net_of_photos:make"), ("test_size = 100", "test_size = 5"),
-        ("ig_steps = 8", "ig_steps = 2"), ("noise_samples = 4", "noise_samples = 2"), ('device = "auto"', 'device = "cpu"'),
-    )  # fmt: skip
+        "imagenet-photos",
+        ("roarfast.train.lite:efficientnet_lite", "net_of_photos:make"),
+        ("test_size = 100", "test_size = 5"),
+        ("ig_steps = 8", "ig_steps = 2"),
+        ("noise_samples = 4", "noise_samples = 2"),
+        ('device = "auto"', 'device = "cpu"'),
+    )
     (tmp_path / "study.toml").write_text(text)
     study = Study.from_toml(tmp_path / "study.toml", tmp_path / "run", data_root=tmp_path)
     check(
@@ -127,12 +135,16 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_cifar10(tmp_path: Path) -> None:
     text = changed(
-        "soco-cifar10", ('name = "cifar10"', 'name = "shapes"\ntrain_size = 60\ntest_size = 20'),
+        "soco-cifar10",
+        ('name = "cifar10"', 'name = "shapes"\ntrain_size = 60\ntest_size = 20'),
         ('name = "convnet"', 'name = "convnet"\noptions = { widths = [4, 4, 4, 4] }'),
-        ('recipe = "quick"', 'recipe = "quick"\nepochs = 1\nbatch_size = 20'), ("trials = 2", "trials = 1"),
-        ("ig_steps = 8", "ig_steps = 2"), ("noise_samples = 20", "noise_samples = 2"), ("examples = 6", "examples = 1"),
+        ('recipe = "quick"', 'recipe = "quick"\nepochs = 1\nbatch_size = 20'),
+        ("trials = 2", "trials = 1"),
+        ("ig_steps = 8", "ig_steps = 2"),
+        ("noise_samples = 20", "noise_samples = 2"),
+        ("examples = 6", "examples = 1"),
         ('device = "auto"', 'device = "cpu"'),
-    )  # fmt: skip
+    )
     (tmp_path / "study.toml").write_text(text)
     study = Study.from_toml(tmp_path / "study.toml", tmp_path / "run")
     check(

@@ -50,8 +50,13 @@ def results(finished: Path) -> StudyResults:
 def test_cells_are_named_by_their_aggregate(results: StudyResults) -> None:
     """What asks no model has no channels to aggregate: its cells are those of the other block."""
     assert [r.estimator for r in results if r.protocol != "base" and r.drop == 0.5] == [
-        "grad", "gc", "rand", "grad@mean(raw)", "grad^2@mean(raw)", "center",
-    ]  # fmt: skip
+        "grad",
+        "gc",
+        "rand",
+        "grad@mean(raw)",
+        "grad^2@mean(raw)",
+        "center",
+    ]
 
 
 def test_other_cells_keep_their_keys(results: StudyResults, tmp_path: Path) -> None:

@@ -48,11 +48,16 @@ def test_keys_are_different_for_different_cells() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"data": {"train": "x", "test": "b"}}, {"model": {"name": "resnet8"}}, {"recipe": {"epochs": 3}},
-        {"explain": {"options": {"ig_steps": 3}}}, {"seed": 1}, {"numerics": {"device": "cpu", "threads": 2}},
-        {"removal": IDENTITY.removal | {"rule": "strict"}}, {"removal": IDENTITY.removal | {"fill": "zero"}},
+        {"data": {"train": "x", "test": "b"}},
+        {"model": {"name": "resnet8"}},
+        {"recipe": {"epochs": 3}},
+        {"explain": {"options": {"ig_steps": 3}}},
+        {"seed": 1},
+        {"numerics": {"device": "cpu", "threads": 2}},
+        {"removal": IDENTITY.removal | {"rule": "strict"}},
+        {"removal": IDENTITY.removal | {"fill": "zero"}},
     ],
-)  # fmt: skip
+)
 def test_keys_change_with_everything_that_defines_a_result(change: dict) -> None:
     assert replace(IDENTITY, **change).key(ROAR) != IDENTITY.key(ROAR)
 

@@ -49,8 +49,20 @@ def test_roar_imagenet_has_the_thirteen_signed_estimators_of_its_paper() -> None
     config = parse_config(PRESETS["roar-imagenet"])
     cells = [cell for cell in grid_cells(config) if cell.protocol != "base"]
     assert {cell.estimator for cell in cells} == {
-        "grad", "gb", "ig", "grad^2", "gb^2", "ig^2", "sg", "sg(gb)", "sg(ig)", "sg-sq", "sg-sq(gb)", "sg-sq(ig)", "rand",
-    }  # fmt: skip
+        "grad",
+        "gb",
+        "ig",
+        "grad^2",
+        "gb^2",
+        "ig^2",
+        "sg",
+        "sg(gb)",
+        "sg(ig)",
+        "sg-sq",
+        "sg-sq(gb)",
+        "sg-sq(ig)",
+        "rand",
+    }
     assert config.explain.aggregate == "mean(raw)" and config.trials == 3
     assert {cell.protocol for cell in cells} == {"roar", "kar", "no-retrain"}
     assert {c.estimator for c in cells if c.drop == 0.99} == {"rand"}
@@ -171,9 +183,14 @@ BAD_VALUES = {
 def with_problems(*names: str) -> str:
     """A config with the sections of some bad values in it."""
     sections = {
-        "": ['name = "x"'], "data": ['name = "shapes"'], "model": [], "train": [], "removal": [], "run": [],
+        "": ['name = "x"'],
+        "data": ['name = "shapes"'],
+        "model": [],
+        "train": [],
+        "removal": [],
+        "run": [],
         "grid": ['protocols = ["roar"]', 'estimators = ["grad"]', "drops = [0.5]"],
-    }  # fmt: skip
+    }
     for name in names:
         section, lines, _ = BAD_VALUES[name]
         for line in lines.splitlines():
@@ -187,8 +204,10 @@ def with_problems(*names: str) -> str:
 def test_of_two_problems_both_are_reported(first: str) -> None:
     for second in BAD_VALUES:
         same_key = {first, second} in (
-            {"rate twice", "rate in per cent"}, {"no such set", "one split"}, {"no cells", "estimator"},
-        )  # fmt: skip
+            {"rate twice", "rate in per cent"},
+            {"no such set", "one split"},
+            {"no cells", "estimator"},
+        )
         if same_key or second == first:
             continue
         with pytest.raises(ConfigError) as error:

@@ -62,8 +62,10 @@ def cell_of(study: Study, protocol: str, estimator: str, null: str = "own") -> C
     work = Work(study.config, RunFolder(study.folder), "cpu", 1)
     for task in study.setup("cpu", 1).plan.tasks.values():
         if isinstance(task, CellsTask) and (task.cell.protocol, task.cell.estimator, task.cell.null) == (
-            protocol, estimator, null,
-        ):  # fmt: skip
+            protocol,
+            estimator,
+            null,
+        ):
             return CellWork(work, task, Clock(), print)
     raise LookupError(protocol)
 

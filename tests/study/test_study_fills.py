@@ -43,9 +43,14 @@ def test_fills_by_image_are_those_of_the_op(tmp_path: Path, fill: str, monkeypat
         assert filled is not None and filled.dtype == np.uint8 and filled is fill_split(p, split, clock)
         mask = np.random.default_rng(0).random(data.images.shape[:3]) < 0.4
         expected = rf.fill(
-            data.images, mask, BY_IMAGE[fill], layout="NHWC", noise_mean=255 * float(np.mean(p.train.mean)),
-            noise_std=255 * float(np.mean(p.train.std)), seed=derive_seed(0, "fill", split),
-        )  # fmt: skip
+            data.images,
+            mask,
+            BY_IMAGE[fill],
+            layout="NHWC",
+            noise_mean=255 * float(np.mean(p.train.mean)),
+            noise_std=255 * float(np.mean(p.train.std)),
+            seed=derive_seed(0, "fill", split),
+        )
         np.testing.assert_array_equal(np.where(mask[..., None], filled, data.images), expected)
     assert clock.seconds["impute"] > 0
     assert not np.array_equal(p.fills["train"][:40], p.fills["test"])
@@ -78,9 +83,13 @@ def test_a_study_with_a_blurred_fill(tmp_path: Path) -> None:
     results = {}
     for fill in ('"dataset_mean"', '"blur"'):
         config = write_tiny(
-            tmp_path, with_fill(fill), protocols='["roar", "kar", "no-retrain"]', estimators='["grad^2"]',
-            postprocess='["plain"]', drops="[0.5]",
-        )  # fmt: skip
+            tmp_path,
+            with_fill(fill),
+            protocols='["roar", "kar", "no-retrain"]',
+            estimators='["grad^2"]',
+            postprocess='["plain"]',
+            drops="[0.5]",
+        )
         study = Study.from_toml(config, tmp_path / fill.strip('"'))
         assert study.run(workers=1).failed == []
         results[fill] = {r.protocol: r for r in load(study.folder)}

@@ -68,8 +68,20 @@ def test_html_in_names_is_text(tmp_path: Path) -> None:
     records = [record("base", "none", "plain", 0.0, t, dataset=HTML, accuracy=0.8) for t in (0, 1)]
     for t in (0, 1):
         for name in (evil, "rand"):
-            records.append(record("roar", name, HTML, 0.5, t, dataset=HTML, accuracy=0.5, tv_mask=0.1, tv_map=3.0,
-                                  removed_fraction=0.5))  # fmt: skip
+            records.append(
+                record(
+                    "roar",
+                    name,
+                    HTML,
+                    0.5,
+                    t,
+                    dataset=HTML,
+                    accuracy=0.5,
+                    tv_mask=0.1,
+                    tv_map=3.0,
+                    removed_fraction=0.5,
+                )
+            )
     records.append(record("roar", evil, "plain", 0.3, 0, dataset=HTML, status="failed", error=f"Traceback\n{HTML}"))
     facts = meta()
     facts["config"] |= {"name": HTML, "data": {"name": HTML}}

@@ -155,14 +155,22 @@ def test_the_report_shows_them_apart(finished: Path, results: StudyResults, tmp_
     with (tmp_path / "tables" / "oracles.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(r["protocol"], r["oracle"], r["trials"]) for r in rows] == [
-        ("roar", "center", "2"), ("roar", "center+edge", "2"), ("roar-clean", "edge", "1"), ("no-retrain", "center", "2"),
-        ("no-retrain", "center+edge", "2"), ("mask-only", "center", "2"), ("mask-only", "center+edge", "2"),
-    ]  # fmt: skip
+        ("roar", "center", "2"),
+        ("roar", "center+edge", "2"),
+        ("roar-clean", "edge", "1"),
+        ("no-retrain", "center", "2"),
+        ("no-retrain", "center+edge", "2"),
+        ("mask-only", "center", "2"),
+        ("mask-only", "center+edge", "2"),
+    ]
     for table in ("cells", "differences", "counts", "ranks", "agreement", "leakage", "scores"):
         assert "center" not in (tmp_path / "tables" / f"{table}.csv").read_text(), table
     (found,) = oracle_cells(results)
     test = next(iter(found.tests))
-    means = [np.mean([r.accuracy for r in results.select(protocol="roar", estimator=e, null="own")]) for e in ("center", "center+edge")]  # fmt: skip
+    means = [
+        np.mean([r.accuracy for r in results.select(protocol="roar", estimator=e, null="own")])
+        for e in ("center", "center+edge")
+    ]
     assert found.apart(test).mean == pytest.approx(means[1] - means[0])
     assert "Masks that see the label, ROAR, t = 0.5: center " in page and "best plain estimator center" not in page
 
@@ -239,7 +247,9 @@ def test_the_preset_runs(tmp_path: Path) -> None:
     assert study.run(workers=1).failed == []
     (found,) = oracle_cells(study.results)
     assert {(t.protocol, t.drop): sorted(cells) for t, cells in found.tests.items()} == {
-        ("roar", 0.7): ["center", "center+edge"], ("no-retrain", 0.7): ["center", "center+edge"],
-        ("mask-only", 0.7): ["center", "center+edge"], ("roar-clean", 0.05): ["edge"],
-    }  # fmt: skip
+        ("roar", 0.7): ["center", "center+edge"],
+        ("no-retrain", 0.7): ["center", "center+edge"],
+        ("mask-only", 0.7): ["center", "center+edge"],
+        ("roar-clean", 0.05): ["edge"],
+    }
     assert all(r.accuracy == 0.1 for r in study.results.select(protocol="mask-only", estimator="center"))

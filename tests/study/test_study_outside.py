@@ -111,11 +111,15 @@ def test_options_and_version_of_an_estimator_are_part_of_its_keys(tmp_path: Path
 
 
 def test_a_record_shares_passes_and_is_averaged(tmp_path: Path) -> None:
-    text = CONFIG.replace("[[estimators]]", """[[estimators]]
+    text = CONFIG.replace(
+        "[[estimators]]",
+        """[[estimators]]
 name = "tilted"
 object = "outside_pack:TILTED"
 options = { tilt = 0.5 }
-[[estimators]]""", 1).replace('"contrast^2", "rand"', '"grad", "tilted", "sg", "sg(tilted)"')  # fmt: skip
+[[estimators]]""",
+        1,
+    ).replace('"contrast^2", "rand"', '"grad", "tilted", "sg", "sg(tilted)"')
     plan = Study(parse_config(text), tmp_path / "none").setup(device="cpu", workers=1).plan
     families = {task.estimators for task in plan.tasks.values() if isinstance(task, MapsTask)}
     assert families == {("contrast",), ("grad", "tilted"), ("sg",), ("sg(tilted)",)}

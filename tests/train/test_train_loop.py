@@ -135,9 +135,13 @@ def test_checkpoint_continues_to_the_same_weights(shapes, tmp_path):
     for steps in (7, 4, 12, 1000):
         try:
             result = train(
-                StopAfter(tiny(dropout=0.2), steps), *shapes, dataclasses.replace(RECIPE, epochs=3), progress="none",
-                checkpoint=path, checkpoint_seconds=0,
-            )  # fmt: skip
+                StopAfter(tiny(dropout=0.2), steps),
+                *shapes,
+                dataclasses.replace(RECIPE, epochs=3),
+                progress="none",
+                checkpoint=path,
+                checkpoint_seconds=0,
+            )
         except RuntimeError:
             stopped += 1
     assert stopped == 3

@@ -29,9 +29,12 @@ def environment(**more):
 
 def start(options, **more):
     return subprocess.Popen(
-        [sys.executable, str(JOB), json.dumps(options)], env=environment(**more), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, str(JOB), json.dumps(options)],
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def wait_for_checkpoint(path, process):

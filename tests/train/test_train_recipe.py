@@ -76,9 +76,18 @@ def test_training_crops_and_evaluation_does_not(scale):
     x, _ = next(data.batches([np.arange(8)], mine, epoch=2))
     ratio = {} if scale is None else {"ratio": (0.5, 2.0)}
     expected = rf.gather_batch(
-        data.dataset.images, np.arange(8), layout="NHWC", crop=24, scale=scale, flip=True, mean=data.dataset.mean,
-        std=data.dataset.std, seed=3, epoch=2, **ratio,
-    )  # fmt: skip
+        data.dataset.images,
+        np.arange(8),
+        layout="NHWC",
+        crop=24,
+        scale=scale,
+        flip=True,
+        mean=data.dataset.mean,
+        std=data.dataset.std,
+        seed=3,
+        epoch=2,
+        **ratio,
+    )
     np.testing.assert_array_equal(x.numpy(), expected)
     settings = {"epochs": 1, "batch_size": 4, "pad": 0, "random_crop": False, "crop": 24}
     recipe = get_recipe("quick", model="convnet", scale=scale, **settings)

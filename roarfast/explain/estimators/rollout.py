@@ -27,8 +27,12 @@ class _Attention(TorchFunctionMode):
         self.weights: list[Tensor] = []
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:  # fmt: skip
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         given = dict(kwargs or {})
         if func is F.multi_head_attention_forward:
             asked = given.get("need_weights", True), given.get("average_attn_weights", True)
@@ -41,9 +45,15 @@ class _Attention(TorchFunctionMode):
 
 
 def _weights(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """The weights that torch's fused attention does not show."""
     if is_causal or enable_gqa:
         raise ValueError("rollout needs attention of all tokens to all tokens; this model's is causal or grouped")

@@ -17,9 +17,15 @@ from roarfast.metrics.scores.curves import TENTHS, as_rates
 
 
 def completeness(
-    problem: Problem, maps: Tensor, *, rates: Sequence[float] = TENTHS, fill: Any = "auto", values: str = "raw",
-    matched: bool = True, noise: float = 0.01,
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    rates: Sequence[float] = TENTHS,
+    fill: Any = "auto",
+    values: str = "raw",
+    matched: bool = True,
+    noise: float = 0.01,
+) -> Outcome:
     """Mean accuracy drop over thresholds 1 - rate of each map's maximum (002, Algorithms 2 and 4; higher is better).
 
     Pixels with attribution above `(1 - rate) * maximum` are removed. Read it with the removed fraction (`details`) and

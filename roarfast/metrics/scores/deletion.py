@@ -14,9 +14,15 @@ from roarfast.metrics.scores.curves import EARLY, as_rates, check_indicator, lin
 
 
 def deletion(
-    problem: Problem, maps: Tensor, *, rates: Sequence[float] = EARLY, fill: Any = "dataset_mean",
-    indicator: str = "probability", scored: str = "label", order: str = "morf",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    rates: Sequence[float] = EARLY,
+    fill: Any = "dataset_mean",
+    indicator: str = "probability",
+    scored: str = "label",
+    order: str = "morf",
+) -> Outcome:
     """Area under the class's probability as pixels are replaced, most relevant first (RISE; lower is better).
 
     RISE replaces by zero in normalised units, which is the fill `dataset_mean`, and scores the predicted class

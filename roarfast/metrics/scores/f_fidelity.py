@@ -17,9 +17,16 @@ from roarfast.metrics.scores.curves import TENTHS, as_rates, check_indicator
 
 
 def f_fidelity(
-    problem: Problem, maps: Tensor, *, model: Any = None, sizes: Sequence[float] = TENTHS, beta: float = 0.1,
-    draws: int = 3, fill: Any = "dataset_mean", indicator: str = "accuracy",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    model: Any = None,
+    sizes: Sequence[float] = TENTHS,
+    beta: float = 0.1,
+    draws: int = 3,
+    fill: Any = "dataset_mean",
+    indicator: str = "accuracy",
+) -> Outcome:
     """Mean of Fid+ - Fid- over explanation sizes, never more than `beta` removed (Zheng et al.; higher is better).
 
     For a size s, Fid+ is what the model loses when a random `beta` of the pixels, taken from the map's top s, goes; Fid- the

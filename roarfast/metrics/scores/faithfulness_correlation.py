@@ -14,9 +14,15 @@ from roarfast.metrics.subsets import correlations, subset_effects
 
 
 def faithfulness_correlation(
-    problem: Problem, maps: Tensor, *, size: float = 0.1, draws: int = 50, fill: Any = "dataset_mean",
-    indicator: str = "logit", scored: str = "label",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    size: float = 0.1,
+    draws: int = 50,
+    fill: Any = "dataset_mean",
+    indicator: str = "logit",
+    scored: str = "label",
+) -> Outcome:
     """Correlation over random subsets of one size (Bhatt et al.; higher is better).
 
     Known defects: those of `sensitivity_n`; the choice of the size and of the fill decides rankings.

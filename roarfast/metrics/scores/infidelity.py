@@ -15,9 +15,16 @@ from roarfast.metrics.subsets import subset_effects
 
 
 def infidelity(
-    problem: Problem, maps: Tensor, *, sizes: Sequence[float] = (0.1, 0.3, 0.5), draws: int = 10,
-    fill: Any = "dataset_mean", normalize: bool = True, indicator: str = "logit", scored: str = "label",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    sizes: Sequence[float] = (0.1, 0.3, 0.5),
+    draws: int = 10,
+    fill: Any = "dataset_mean",
+    normalize: bool = True,
+    indicator: str = "logit",
+    scored: str = "label",
+) -> Outcome:
     """Mean of (attribution of a random subset - what removing it costs)² (Yeh et al.; lower is better).
 
     The perturbation is the mask of the subset, so maps count as contributions (as integrated gradients, gradient times

@@ -14,9 +14,15 @@ from roarfast.metrics.scores.curves import EARLY, as_rates, check_indicator, lin
 
 
 def insertion(
-    problem: Problem, maps: Tensor, *, rates: Sequence[float] = EARLY, fill: Any = "auto", indicator: str = "probability",
-    scored: str = "predicted", blur: float = 10.0,
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    rates: Sequence[float] = EARLY,
+    fill: Any = "auto",
+    indicator: str = "probability",
+    scored: str = "predicted",
+    blur: float = 10.0,
+) -> Outcome:
     """Area under the class's probability as pixels are put back into a substrate (RISE; higher is better).
 
     The substrate is a blurred image (`fill="blur"`), for series and features their means. Rates are fractions put back.

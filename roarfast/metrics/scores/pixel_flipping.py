@@ -14,9 +14,14 @@ from roarfast.metrics.scores.deletion import deletion
 
 
 def pixel_flipping(
-    problem: Problem, maps: Tensor, *, rates: Sequence[float] = EARLY, fill: Any = "zero", indicator: str = "logit",
+    problem: Problem,
+    maps: Tensor,
+    *,
+    rates: Sequence[float] = EARLY,
+    fill: Any = "zero",
+    indicator: str = "logit",
     scored: str = "label",
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Area under the class's logit as pixels are replaced, most relevant first (004; lower is better).
 
     Six fills: `"zero"`, `"dataset_mean"`, `"image_mean"`, `"blur"`, `"noise"`, `"linear"`.

@@ -67,9 +67,15 @@ def expected_dice(n: float, reference: float) -> tuple[float, float]:
 
 
 def reference_flipping(
-    problem: Problem, maps: Tensor, *, top: float = 0.3, steps: int = 6, fill: Any = "zero", indicator: str = "logit",
+    problem: Problem,
+    maps: Tensor,
+    *,
+    top: float = 0.3,
+    steps: int = 6,
+    fill: Any = "zero",
+    indicator: str = "logit",
     scored: str = "label",
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """By how much random pixels inside the top of a map beat the map's own order (004; a diagnostic of flipping).
 
     The score is the mean of (indicator under the map's order) - (indicator under random order inside the map's top

@@ -13,9 +13,15 @@ from roarfast.metrics.scores.curves import TENTHS, as_rates, check_indicator, li
 
 
 def road(
-    problem: Problem, maps: Tensor, *, rates: Sequence[float] = TENTHS, order: str = "both",
-    indicator: str = "accuracy", noise: float = 0.01, fill: object = "linear",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    rates: Sequence[float] = TENTHS,
+    order: str = "both",
+    indicator: str = "accuracy",
+    noise: float = 0.01,
+    fill: object = "linear",
+) -> Outcome:
     """ROAD without retraining (Rong et al.).
 
     With `order="both"` the score is the area between the curves: least relevant first minus most relevant first. With
@@ -52,7 +58,5 @@ def road(
 
 
 register(
-    Score(
-        "road", road, "higher", "order of pixels by what the model loses and keeps, after imputation", options={}
-    )
-)  # fmt: skip
+    Score("road", road, "higher", "order of pixels by what the model loses and keeps, after imputation", options={})
+)

@@ -17,9 +17,15 @@ SIZES = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 def sensitivity_n(
-    problem: Problem, maps: Tensor, *, sizes: Sequence[float] = SIZES, draws: int = 30, fill: Any = "dataset_mean",
-    indicator: str = "logit", scored: str = "label",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    sizes: Sequence[float] = SIZES,
+    draws: int = 30,
+    fill: Any = "dataset_mean",
+    indicator: str = "logit",
+    scored: str = "label",
+) -> Outcome:
     """Correlation between the attribution of random subsets and the drop they cause (Ancona et al.; higher is better).
 
     For every image and subset size, Pearson's correlation over `draws` random subsets; the score is its mean over sizes.

@@ -147,9 +147,14 @@ def soundness_along(
     value = per_image[:, known].mean(1) if known.any() else np.full(count, np.nan)
     unflagged = np.flatnonzero(~flags)
     return Soundness(
-        rates[::-1].copy(), along, flags, value, np.where(known, per_image, np.nan), int((~known).sum()),
+        rates[::-1].copy(),
+        along,
+        flags,
+        value,
+        np.where(known, per_image, np.nan),
+        int((~known).sum()),
         int(unflagged[-1]) + 1 if len(unflagged) else 0,
-    )  # fmt: skip
+    )
 
 
 def convention_of(convention: str | Convention) -> Convention:
@@ -192,10 +197,20 @@ def _smooth(values: Floats, width: int) -> Floats:
 
 
 def soundness(
-    problem: Problem, maps: Tensor, *, step: float = 0.01, convention: str = "exact", epsilon: float | None = None,
-    level: float | None = None, levels: Sequence[float] = LEVELS, fill: Any = "auto", values: str = "raw",
-    smooth: int = 1, noise: float = 0.01, unreached: str = "nan",
-) -> Outcome:  # fmt: skip
+    problem: Problem,
+    maps: Tensor,
+    *,
+    step: float = 0.01,
+    convention: str = "exact",
+    epsilon: float | None = None,
+    level: float | None = None,
+    levels: Sequence[float] = LEVELS,
+    fill: Any = "auto",
+    values: str = "raw",
+    smooth: int = 1,
+    noise: float = 0.01,
+    unreached: str = "nan",
+) -> Outcome:
     """The share of attribution on pixels that raised the accuracy, at one accuracy (002; higher is better).
 
     Pixels are shown from the most relevant on, `step` of the area at a time, the rest imputed. A step that does not

@@ -69,9 +69,19 @@ def _curve(axis: Any, panel: Panel, estimator: str, k: str, i: int) -> None:
     y = [a.mean for _, a in found]
     half = [0.0 if math.isnan(a.half_width) else a.half_width for _, a in found]
     axis.errorbar(
-        x, y, half if any(half) else None, color=colour, marker=marker, linestyle=line, markersize=4, linewidth=1.3,
-        elinewidth=0.9, capsize=2, label=k, zorder=3 + i,
-    )  # fmt: skip
+        x,
+        y,
+        half if any(half) else None,
+        color=colour,
+        marker=marker,
+        linestyle=line,
+        markersize=4,
+        linewidth=1.3,
+        elinewidth=0.9,
+        capsize=2,
+        label=k,
+        zorder=3 + i,
+    )
 
 
 def _baselines(axis: Any, panel: Panel, with_intervals: bool) -> None:

@@ -90,14 +90,26 @@ def _draw(axis: Any, one: Curves) -> None:
             label = _NAMES[family].format(pretty(method)) + one.suffix
             style = {"linestyle": (0, (1, 1)), "alpha": 0.75} if one.faint else {"linestyle": line}
             axis.plot(
-                [t for t, _ in curve], [a.mean for _, a in curve], color=colour, marker=marker, markersize=4, linewidth=1.4,
-                label=label, **style,
-            )  # fmt: skip
+                [t for t, _ in curve],
+                [a.mean for _, a in curve],
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linewidth=1.4,
+                label=label,
+                **style,
+            )
     random = panel.curve("rand", PLAIN)
     if random:
         colour, dashes = plotting.BASELINE_STYLES["rand"]
         faint = {"alpha": 0.5} if one.faint else {}
         axis.plot(
-            [t for t, _ in random], [a.mean for _, a in random], color=colour, linestyle=dashes, linewidth=1.8, zorder=2,
-            label="random pixels" + one.suffix, **faint,
-        )  # fmt: skip
+            [t for t, _ in random],
+            [a.mean for _, a in random],
+            color=colour,
+            linestyle=dashes,
+            linewidth=1.8,
+            zorder=2,
+            label="random pixels" + one.suffix,
+            **faint,
+        )

@@ -159,10 +159,17 @@ def legend(figure: Any, title: str, handles: Iterable[Any], labels: Iterable[str
     """
     listed = list(handles)
     figure.legend(
-        listed, list(labels), loc="outside upper left", ncols=min(len(listed), 6 if figure.get_figwidth() > 8 else 4), title="\n".join(wrap(title, int(12.1 * figure.get_figwidth()), break_on_hyphens=False)),
-        alignment="left", columnspacing=1.4, handlelength=1.8, borderaxespad=0.2,
+        listed,
+        list(labels),
+        loc="outside upper left",
+        ncols=min(len(listed), 6 if figure.get_figwidth() > 8 else 4),
+        title="\n".join(wrap(title, int(12.1 * figure.get_figwidth()), break_on_hyphens=False)),
+        alignment="left",
+        columnspacing=1.4,
+        handlelength=1.8,
+        borderaxespad=0.2,
         title_fontproperties={"weight": "bold", "size": 9.5},
-    )  # fmt: skip
+    )
 
 
 def percent_axis(axis: Any) -> None:
@@ -218,10 +225,18 @@ def place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Seque
         far = max(abs(offset[0] + width / 2 / scale) - width / 2 / scale, abs(offset[1])) > 12
         arrow = {"arrowstyle": "-", "color": "#9AA0A6", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2} if far else None
         axes.annotate(
-            labels[i], points[i], offset, textcoords="offset points", fontsize=font, va="center", ha="left",
-            arrowprops=arrow, annotation_clip=False, zorder=6,
+            labels[i],
+            points[i],
+            offset,
+            textcoords="offset points",
+            fontsize=font,
+            va="center",
+            ha="left",
+            arrowprops=arrow,
+            annotation_clip=False,
+            zorder=6,
             bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.2},
-        ).set_in_layout(False)  # fmt: skip
+        ).set_in_layout(False)
 
 
 def _cost(rectangle: tuple[float, ...], taken: Sequence[tuple[float, ...]], points: Any, box: Any) -> float:

@@ -66,9 +66,14 @@ def _coloured(values: npt.NDArray[Any]) -> Pixels:
 
 
 def picture(
-    rows: list[list[Pixels]], headings: list[str], folder: Path, name: str, title: str, words: str,
+    rows: list[list[Pixels]],
+    headings: list[str],
+    folder: Path,
+    name: str,
+    title: str,
+    words: str,
     labels: Sequence[Sequence[str]] = (),
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Rows of images as a PNG file, headings above the columns and, where there are `labels`, one above each image."""
     height, width = rows[0][0].shape[:2]
     step, above = 1 + GAP, 0.2 if labels else 0.0

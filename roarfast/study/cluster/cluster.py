@@ -89,9 +89,16 @@ class Cluster:
         """The workers."""
         run = self._run
         return RayPool(
-            self._ray, settings, self._needs, workers=self._most, use=run.artefacts, scratch=run.scratch, code=code,
-            keep_codes=run.keep_codes, keep_models=run.keep_models,
-        )  # fmt: skip
+            self._ray,
+            settings,
+            self._needs,
+            workers=self._most,
+            use=run.artefacts,
+            scratch=run.scratch,
+            code=code,
+            keep_codes=run.keep_codes,
+            keep_models=run.keep_models,
+        )
 
 
 def _is_connected() -> bool:

@@ -76,9 +76,18 @@ class RayPool:
     """
 
     def __init__(
-        self, ray: Any, settings: Settings, needs: Needs, *, workers: int | None = None, use: str = "auto",
-        scratch: str | None = None, code: dict[str, str] | None = None, keep_codes: bool = False, keep_models: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        ray: Any,
+        settings: Settings,
+        needs: Needs,
+        *,
+        workers: int | None = None,
+        use: str = "auto",
+        scratch: str | None = None,
+        code: dict[str, str] | None = None,
+        keep_codes: bool = False,
+        keep_models: bool = False,
+    ) -> None:
         self._ray, self._settings, self._needs, self._most = ray, settings, needs, workers
         self._use, self._scratch, self._code = use, scratch, code or {}
         self._keep_codes, self._keep_models = keep_codes, keep_models

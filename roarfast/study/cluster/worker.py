@@ -37,8 +37,14 @@ class RayWorker:
     """
 
     def __init__(
-        self, settings: str, number: int, home: Any, working_folder: str, code: dict[str, str], followers: Sequence[Any] = ()
-    ) -> None:  # fmt: skip
+        self,
+        settings: str,
+        number: int,
+        home: Any,
+        working_folder: str,
+        code: dict[str, str],
+        followers: Sequence[Any] = (),
+    ) -> None:
         begun = time.perf_counter()
         self._settings = Settings(**json.loads(settings))
         self._number, self._home = number, home

@@ -22,8 +22,12 @@ from pytorch_grad_cam.metrics import road  # noqa: E402
 from roarfast import compat  # noqa: E402
 from roarfast.compat import grad_cam  # noqa: E402
 
-CLASSES = [road.NoisyLinearImputer, road.ROADCombined, confidence.PerturbationConfidenceMetric,
-           confidence.AveragerAcrossThresholds]  # fmt: skip
+CLASSES = [
+    road.NoisyLinearImputer,
+    road.ROADCombined,
+    confidence.PerturbationConfidenceMetric,
+    confidence.AveragerAcrossThresholds,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -131,8 +135,13 @@ def test_odd_images(name, image, mask):
     assert not compat.status()["grad-cam"].passed_on
 
 
-METRICS = ["ROADMostRelevantFirst", "ROADLeastRelevantFirst", "ROADMostRelevantFirstAverage",
-           "ROADLeastRelevantFirstAverage", "ROADCombined"]  # fmt: skip
+METRICS = [
+    "ROADMostRelevantFirst",
+    "ROADLeastRelevantFirst",
+    "ROADMostRelevantFirstAverage",
+    "ROADLeastRelevantFirstAverage",
+    "ROADCombined",
+]
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -19,9 +19,7 @@ from roarfast.metrics.localisation import pointing_game  # noqa: E402
 def problem(channels: int = 3, size: int = 9, n: int = 5):
     rng = np.random.default_rng(0)
     torch.manual_seed(0)
-    net = nn.Sequential(
-        nn.Conv2d(channels, 6, 3), nn.Tanh(), nn.Flatten(), nn.Linear(6 * (size - 2) ** 2, 4)
-    ).eval()  # fmt: skip
+    net = nn.Sequential(nn.Conv2d(channels, 6, 3), nn.Tanh(), nn.Flatten(), nn.Linear(6 * (size - 2) ** 2, 4)).eval()
     x = rng.random((n, channels, size, size)).astype(np.float32)
     return net, x, rng.random((n, size, size)).astype(np.float32), rng.integers(0, 4, n)
 
@@ -49,10 +47,16 @@ def test_torchcam_deletion_and_insertion() -> None:
     theirs.update(torch.from_numpy(x))
     rates = tuple((11 * k + 0.5) / 81 for k in range(1, 8))
     scores = metrics.evaluate(
-        net, x, maps, labels=y, layout="NCHW",
-        metrics=[metrics.get_score("deletion", rates=rates, fill="zero", scored="predicted"),
-                 metrics.get_score("insertion", rates=rates, fill="zero", scored="predicted")],
-    )  # fmt: skip
+        net,
+        x,
+        maps,
+        labels=y,
+        layout="NCHW",
+        metrics=[
+            metrics.get_score("deletion", rates=rates, fill="zero", scored="predicted"),
+            metrics.get_score("insertion", rates=rates, fill="zero", scored="predicted"),
+        ],
+    )
     ours = [result.only.value for result in scores.values()]
     np.testing.assert_allclose(ours, list(theirs.summary().values()), atol=1e-6)
 
@@ -88,9 +92,14 @@ def test_quantus_faithfulness_correlation(monkeypatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         metric = quantus.FaithfulnessCorrelation(
-            nr_runs=draws, subset_size=16, perturb_baseline=0.0, normalise=False, abs=False,
-            disable_warnings=True, return_aggregate=False,
-        )  # fmt: skip
+            nr_runs=draws,
+            subset_size=16,
+            perturb_baseline=0.0,
+            normalise=False,
+            abs=False,
+            disable_warnings=True,
+            return_aggregate=False,
+        )
         monkeypatch.setattr(np.random, "choice", lambda *arguments, **options: next(subsets))
         theirs = metric(model=net, x_batch=x, y_batch=y, a_batch=maps[:, None], softmax=False)
     score = metrics.get_score("faithfulness_correlation", size=size, draws=draws, fill=0.0)

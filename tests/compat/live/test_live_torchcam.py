@@ -48,9 +48,11 @@ def test_deletion_and_insertion(steps, baseline, softmax):
     maps = np.random.default_rng(8).permuted(np.tile(np.arange(288) / 288, (6, 1)), axis=1).reshape(6, 16, 18)
     maps, model = maps.astype(np.float32), cases.small_model(3)
     theirs = torchcam.DeletionInsertionMetric(
-        Given(model, torch.from_numpy(maps)), (lambda x: torch.softmax(x, -1)) if softmax else None, steps=steps,
+        Given(model, torch.from_numpy(maps)),
+        (lambda x: torch.softmax(x, -1)) if softmax else None,
+        steps=steps,
         baseline=None if baseline is None else torch.tensor(baseline),
-    )  # fmt: skip
+    )
     theirs.update(torch.from_numpy(images))
     expected = theirs.summary()
     options = f"steps={steps}, baseline={baseline or 0.0}, indicator={'probability' if softmax else 'logit'}"
