@@ -162,12 +162,21 @@ def _not_bought(tables: Tables, dataset: str) -> str:
     """What equal damage still lets a filter buy."""
     mean = _change(tables, dataset, "estimators that ask the model", "gaussian(1)")
     edges = _change(tables, dataset, "sobel^2", "gaussian(1)")
-    low, high = float(mean["equal_damage_low"]), float(mean["equal_damage_high"])
-    kind = "a gain beyond its interval" if low > 0 else "a loss beyond its interval" if high < 0 else "no clear change"
+    why = ""
+    if float(edges["equal_damage_low"]) > 0:
+        why = ": blurred edges cover objects, which is knowledge of the image, and only the model part, 0 for them, says so"
     return (
-        f"- {TITLES.get(dataset, dataset)}: at equal damage a Gaussian still changes maps that ask the model by {with_interval(mean, 'equal_damage', 2)} points "
-        f"({kind}), and Sobel's edges by {with_interval(edges, 'equal_damage')}: blurred edges cover objects, which is knowledge of the image, and only the model part, 0 for them, says so."
+        f"- {TITLES.get(dataset, dataset)}: at equal damage a Gaussian still changes maps that ask the model by "
+        f"{with_interval(mean, 'equal_damage', 2)} points ({_kind(mean)}), and Sobel's edges by "
+        f"{with_interval(edges, 'equal_damage')} ({_kind(edges)}){why}."
     )
+
+
+def _kind(row: Row) -> str:
+    """What the interval of equal damage says."""
+    if float(row["equal_damage_low"]) > 0:
+        return "a gain beyond its interval"
+    return "a loss beyond its interval" if float(row["equal_damage_high"]) < 0 else "no clear change"
 
 
 def _found(tables: Tables, dataset: str) -> str:

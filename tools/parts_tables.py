@@ -12,8 +12,8 @@
 | gates.csv | something the page must show, and whether it does |
 | roar.csv | the accuracy of a retrained net with own and with moved masks |
 
-Intervals are 95 %, BCa, over test images that are resampled together for everything that is compared, or t-intervals over trials
-where the column says so.
+Rows of data sets that no RUN is of stay as they are. Intervals are 95 %, BCa, over test images that are resampled together for
+everything that is compared, or t-intervals over trials where the column says so.
 """
 
 from __future__ import annotations
@@ -344,6 +344,16 @@ def write(path: Path, rows: Sequence[Row]) -> None:
             writer.writerow({n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()})
 
 
+def renew(path: Path, rows: Sequence[Row]) -> None:
+    """Writes the rows of these data sets; those of others stay as they are in the file, in front."""
+    new = {row["dataset"] for row in rows}
+    kept: list[Row] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["dataset"] not in new]
+    write(path, [*kept, *rows])
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -355,12 +365,12 @@ def main() -> None:
     tables = [Tables(Run(folder)) for folder in args.runs]
     if tables:
         parts = [row for t in tables for row in t.parts]
-        write(args.out / "parts.csv", parts)
-        write(args.out / "changes.csv", [row for t in tables for row in t.changes])
-        write(args.out / "by_rate.csv", [row for t in tables for row in t.rates])
-        write(args.out / "pairs.csv", [row for t in tables for row in t.pairs])
-        write(args.out / "gates.csv", [row for t in tables for row in t.gates])
-        write(args.out / "smoothness.csv", smoothness(parts))
+        renew(args.out / "parts.csv", parts)
+        renew(args.out / "changes.csv", [row for t in tables for row in t.changes])
+        renew(args.out / "by_rate.csv", [row for t in tables for row in t.rates])
+        renew(args.out / "pairs.csv", [row for t in tables for row in t.pairs])
+        renew(args.out / "gates.csv", [row for t in tables for row in t.gates])
+        renew(args.out / "smoothness.csv", smoothness(parts))
     if args.roar:
         write(args.out / "roar.csv", roar_rows(args.roar))
     print(args.out)

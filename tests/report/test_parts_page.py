@@ -56,6 +56,17 @@ def test_the_parts_are_those_of_the_cells(tables: Path) -> None:
         assert [float(row[p]) for p in ("shape", "image", "model")] == pytest.approx(expected, abs=1e-5)
 
 
+def test_rows_of_other_data_sets_stay(tables: Path, tmp_path: Path) -> None:
+    first = rows(tables / "out" / "gates.csv")
+    other = tmp_path / "gates.csv"
+    text = (tables / "out" / "gates.csv").read_text()
+    other.write_text(text.replace(f"{first[0]['dataset']},", "elsewhere,"))
+    for _ in range(2):  # a second run replaces its own rows
+        subprocess.run([sys.executable, TOOLS / "parts_tables.py", tables / "run", "--out", tmp_path], check=True)
+    assert [row for row in rows(other) if row["dataset"] != "elsewhere"] == first
+    assert [row["gate"] for row in rows(other)[: len(first)]] == [row["gate"] for row in first]
+
+
 def test_changes_are_differences_of_parts(tables: Path) -> None:
     parts = {(r["protocol"], r["of"], r["estimator"], r["postprocess"]): r for r in rows(tables / "out" / "parts.csv")}
     for row in rows(tables / "out" / "changes.csv"):
