@@ -75,7 +75,7 @@ class Audit:
     resampled: Mapping[tuple[str, str], Mapping[str, Resampled]] = field(repr=False)
     count: int
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, str | float]]:
         """One dictionary per cell."""
         keys = ("score", "fill", "k", "improved", "worsened", "maps")
         return [

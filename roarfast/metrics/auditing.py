@@ -8,17 +8,17 @@ removed pixels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from roarfast._progress import progress as show_progress
+from roarfast._types import Array
 from roarfast.explain.postprocess import PostProcess
 from roarfast.metrics.audit_results import BETWEEN, Audit, Cell, make_cell
-from roarfast.metrics.inputs import integers, read_inputs
-from roarfast.metrics.maps import read_maps
+from roarfast.metrics.inputs import Integers, PerChannel, integers, read_inputs
+from roarfast.metrics.maps import Maps, read_maps
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.nulls import NULLS, null_maps
 from roarfast.metrics.problem import Problem
@@ -43,20 +43,20 @@ SCORES: Mapping[str, Sequence[str]] = {
 
 def audit(
     model: Model,
-    images: Any,
-    maps: Any,
+    images: Array,
+    maps: Maps | Mapping[str, Maps],
     *,
-    labels: Any,
+    labels: Integers,
     scores: Mapping[str, Sequence[str]] | Sequence[str | Score] | None = None,
     postprocess: Sequence[str | PostProcess] = POSTPROCESSINGS,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
     aggregate: str = "mean(abs)",
     layout: str | None = None,
-    mean: Any = None,
-    std: Any = None,
+    mean: PerChannel = None,
+    std: PerChannel = None,
     normalized: bool | None = None,
     seed: int = 0,
-    index: Any = None,
+    index: Integers | None = None,
     resamples: int = 300,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
@@ -143,8 +143,8 @@ def _level_of_all(score: Score, outcomes: Sequence[Outcome]) -> tuple[Score | No
 
     The maps are then compared at one accuracy; resamples of the images that miss it are taken at their highest.
     """
-    reached = [o.details["highest accuracy"] for o in outcomes if "highest accuracy" in o.details]
-    if not reached or min(reached) >= outcomes[0].details["level"]:
+    reached = [float(o.details["highest accuracy"]) for o in outcomes if "highest accuracy" in o.details]
+    if not reached or min(reached) >= float(outcomes[0].details["level"]):
         return None, ""
     level = min(reached)
     if not level > 0:
@@ -152,7 +152,9 @@ def _level_of_all(score: Score, outcomes: Sequence[Outcome]) -> tuple[Score | No
     return score.with_options(level=level, unreached="highest"), f"at accuracy {level:.3f}, the highest that all reach"
 
 
-def _columns(scores: Any, options: Mapping[str, Mapping[str, Any]]) -> Any:
+def _columns(
+    scores: Mapping[str, Sequence[str]] | Sequence[str | Score] | None, options: Mapping[str, Mapping[str, object]]
+) -> Iterator[tuple[str, str, Score]]:
     chosen = SCORES if scores is None else scores
     if isinstance(chosen, Mapping):
         for name, fills in chosen.items():

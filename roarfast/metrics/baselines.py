@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 import roarfast as rf
+from roarfast._types import Numpy
 from roarfast.metrics.inputs import Inputs
 
 NAMES = ("random", "sobel", "center", "constant")
@@ -39,7 +41,7 @@ def baseline_map(name: str, inputs: Inputs, ids: Tensor, seed: int = 0) -> Tenso
     raise ValueError(f"baselines must be among {', '.join(NAMES)}, got {name!r}")
 
 
-def spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def spearman(a: Numpy, b: Numpy) -> npt.NDArray[np.float64]:
     """Spearman's rank correlation of each pair of maps `[N, ...]`, ties by mean rank; NaN for constant maps.
 
     Example:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -139,13 +137,21 @@ class Perturber:
 
     def _replacement(self, pixels: Tensor, ids: Tensor) -> Tensor:
         everything = torch.ones(pixels.shape[:3], dtype=torch.bool, device=pixels.device)
-        options: dict[str, Any] = {"layout": "NHWC", "seed": self.seed, "index": ids}
         if self.how.fill == "image_mean":
-            return rf.fill(pixels, everything, "image_mean", **options)
+            return rf.fill(pixels, everything, "image_mean", layout="NHWC", seed=self.seed, index=ids)
         if self.how.fill == "blur":
-            return rf.fill(pixels, everything, "blur", sigma=self.how.blur, **options)
+            return rf.fill(pixels, everything, "blur", layout="NHWC", sigma=self.how.blur, seed=self.seed, index=ids)
         mean = 255 * sum(self.inputs.center) / self.inputs.channels
-        return rf.fill(pixels, everything, "noise", noise_mean=mean, noise_std=255 * self.inputs.spread, **options)
+        return rf.fill(
+            pixels,
+            everything,
+            "noise",
+            layout="NHWC",
+            noise_mean=mean,
+            noise_std=255 * self.inputs.spread,
+            seed=self.seed,
+            index=ids,
+        )
 
     def _gather(
         self,
@@ -157,16 +163,20 @@ class Perturber:
         imputed: Tensor | None = None,
     ) -> Tensor:
         dtype = self.dtype if self.dtype in (torch.float32, torch.float16, torch.bfloat16) else torch.float32
-        options: dict[str, Any] = {
-            "mean": self.inputs.mean,
-            "std": self.inputs.std,
-            "layout": "NHWC",
-            "out_layout": "NHWC",
-            "dtype": dtype,
-        }
-        if codes is not None and rate is not None:
-            options |= {"codes": codes, "rate_index": rate, "keep": self.how.keep, "fill": fill, "imputed": imputed}
-        return rf.gather_batch(pixels, local, **options).to(self.dtype)
+        return rf.gather_batch(
+            pixels,
+            local,
+            codes,
+            rate,
+            fill,
+            keep=self.how.keep and codes is not None,
+            imputed=imputed,
+            mean=self.inputs.mean,
+            std=self.inputs.std,
+            layout="NHWC",
+            out_layout="NHWC",
+            dtype=dtype,
+        ).to(self.dtype)
 
     # Floating point
 

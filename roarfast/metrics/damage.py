@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import nn
 
-from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
+from roarfast._types import Array, Numpy
+from roarfast.metrics.damage_curve import Answers, EqualDamage, EqualDamageOptions, common_low, equal_damage
 from roarfast.metrics.damage_parts import Parts, split, summarise
-from roarfast.metrics.engine import make_codes, respond
-from roarfast.metrics.inputs import Inputs, integers, read_inputs
+from roarfast.metrics.engine import InputOptions, make_codes, respond
+from roarfast.metrics.inputs import Inputs, Integers, integers, read_inputs
+from roarfast.metrics.model import Model
 from roarfast.metrics.nulls import Null, null_maps
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.resampling import Floats
@@ -20,18 +24,24 @@ from roarfast.metrics.responses import Responses
 from roarfast.metrics.sanity import untrained
 
 RESPONSES = ("accuracy", "probability", "bits")
-_INPUT_OPTIONS = ("layout", "mean", "std", "normalized")
+
+T = TypeVar("T")
+
+OwnMaps: TypeAlias = "Array | Mapping[str, Array]"
+"""Maps of one model: of one estimator, or of several by name."""
+OtherMaps: TypeAlias = "Array | Mapping[str, Array | Sequence[Array]]"
+"""The same of another model, or of several: a list by name."""
 
 
 def parts(
-    model: Any,
-    images: Any,
-    maps: Any,
+    model: Model,
+    images: Array | Inputs,
+    maps: OwnMaps,
     *,
-    other_maps: Any = None,
-    other_models: Any = None,
-    explain: Callable[[Any], Any] | None = None,
-    labels: Any,
+    other_maps: OtherMaps | Sequence[OtherMaps] | None = None,
+    other_models: Model | str | Sequence[Model | str] | None = None,
+    explain: Callable[[Any], OtherMaps] | None = None,
+    labels: Integers,
     drops: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
     null: str | Null = "swap",
     draws: int = 1,
@@ -42,8 +52,8 @@ def parts(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    index: Any = None,
-    **options: Any,
+    index: Integers | None = None,
+    **options: Unpack[InputOptions],
 ) -> Parts:
     """What the damage of removing pixels is made of: shape, image, model (see `roarfast.metrics.damage_parts`).
 
@@ -95,22 +105,32 @@ def parts(
     if other_models is not None:
         if explain is None:
             raise ValueError("explain must be given with other_models: explain(model) returns maps like `maps`")
-        listed = list(other_models) if isinstance(other_models, (list, tuple)) else [other_models]
+        listed: list[Model | str]
+        if isinstance(other_models, Sequence) and not isinstance(other_models, str):
+            listed = list(other_models)
+        else:
+            listed = [other_models]
         other_maps = [explain(other_model(model, one, seed + i)) for i, one in enumerate(listed)]
+    assert other_maps is not None
     others = _others(other_maps, named)
     how = perturbation or Perturbation()
     inputs = (
         images
         if isinstance(images, Inputs)
-        else read_inputs(images, **{k: v for k, v in options.items() if k in _INPUT_OPTIONS})
+        else read_inputs(
+            images,
+            layout=options.get("layout"),
+            mean=options.get("mean"),
+            std=options.get("std"),
+            normalized=options.get("normalized"),
+        )
     )
-    rest = {k: v for k, v in options.items() if k not in _INPUT_OPTIONS}
     truth = integers("labels", labels, len(inputs))
     ids = torch.arange(len(inputs)) if index is None else integers("index", index, len(inputs))
 
     def answers(codes: torch.Tensor) -> Responses:
         return respond(
-            model, inputs, codes=codes, drops=drops, labels=truth, perturbation=how, seed=seed, index=ids, **rest
+            model, inputs, codes=codes, drops=drops, labels=truth, perturbation=how, seed=seed, index=ids, **options
         )
 
     splits, curves = {}, {}
@@ -144,17 +164,22 @@ def parts(
     )
 
 
-def other_model(model: Any, other: Any, seed: int = 0) -> Any:
+def other_model(model: Model, other: Model | str, seed: int = 0) -> Model:
     """A model that explains instead of `model`: one that is given, or `"untrained"`: a copy with fresh weights."""
     if not isinstance(other, str):
         return other
     if other != "untrained":
         raise ValueError(f"other_models must be models or 'untrained', got {other!r}")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"other_models='untrained' needs a model that is a torch.nn.Module, got {type(model).__name__}")
     return untrained(model, seed)
 
 
 def equal_damages(
-    own: Mapping[str, Any], null: Mapping[str, Any], base: Any = None, **options: Any
+    own: Mapping[str, Answers],
+    null: Mapping[str, Answers],
+    base: npt.ArrayLike | None = None,
+    **options: Unpack[EqualDamageOptions],
 ) -> dict[str, EqualDamage]:
     """Equal damage of several estimators over the range of null accuracy that all of them reach.
 
@@ -170,7 +195,8 @@ def equal_damages(
     lows = {name: common_low([one], base, of) for name, one in null.items()}
     highest = max(lows, key=lambda name: lows[name])
     low = lows[highest]
-    if low >= equal_damage(own[highest], null[highest], base, **{**options, "resamples": 0}).high:
+    alone: EqualDamageOptions = {**options, "resamples": 0}
+    if low >= equal_damage(own[highest], null[highest], base, **alone).high:
         warnings.warn(
             f"no range of null responses is common to all: the null of {highest!r} does no damage, so equal damage is "
             "undefined; leave it out, or use higher drop rates or more images",
@@ -180,25 +206,25 @@ def equal_damages(
     return {name: equal_damage(own[name], null[name], base, low=low, **options) for name in own}
 
 
-def _by_name(argument: str, maps: Any) -> dict[str, Any]:
-    named = dict(maps) if isinstance(maps, Mapping) else {"maps": maps}
+def _by_name(argument: str, maps: Array | Mapping[str, T]) -> dict[str, Array | T]:
+    named: dict[str, Array | T] = {**maps} if isinstance(maps, Mapping) else {"maps": maps}
     if not named:
         raise ValueError(f"{argument} must hold at least one estimator, got none")
     return named
 
 
-def _others(given: Any, named: Mapping[str, Any]) -> dict[str, list[Any]]:
-    models = list(given) if isinstance(given, (list, tuple)) else [given]
+def _others(given: OtherMaps | Sequence[OtherMaps], named: Mapping[str, Array]) -> dict[str, list[Array]]:
+    models = list(given) if isinstance(given, Sequence) else [given]
     if not models:
         raise ValueError("other_maps must hold the maps of at least one other model, got none")
-    result: dict[str, list[Any]] = {name: [] for name in named}
+    result: dict[str, list[Array]] = {name: [] for name in named}
     for one in models:
         of_model = _by_name("other_maps", one)
         for name in named:
             if name not in of_model:
                 raise ValueError(f"other_maps must hold every estimator of maps, {name!r} is missing")
             entry = of_model[name]
-            result[name] += list(entry) if isinstance(entry, (list, tuple)) else [entry]
+            result[name] += list(entry) if isinstance(entry, Sequence) else [entry]
     return result
 
 
@@ -212,7 +238,7 @@ def _ends(responses: Responses, of: str) -> tuple[Floats, Floats]:
     return responses.ends(of)
 
 
-def _bits(probability: Any) -> Floats:
+def _bits(probability: Numpy) -> Floats:
     return np.asarray(np.log2(np.maximum(np.asarray(probability, np.float64), np.finfo(np.float32).tiny)))
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast.metrics.resampling import Estimate, Resampled, Statistic, bootstrap
+from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
+Answers: TypeAlias = Responses | npt.ArrayLike
+"""What was answered: `Responses`, or values `[R, N]`."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,19 @@ class EqualDamage:
     own: Floats
 
 
+class EqualDamageOptions(TypedDict, total=False):
+    """What `equal_damages` hands on to `equal_damage`."""
+
+    of: str
+    resamples: int
+    level: float
+    seed: int
+
+
 def equal_damage(
-    own: Any,
-    null: Any,
-    base: Any = None,
+    own: Answers,
+    null: Answers,
+    base: npt.ArrayLike | None = None,
     *,
     low: float | None = None,
     of: str = "accuracy",
@@ -87,9 +99,9 @@ def equal_damage(
 
 
 def equal_damage_draws(
-    own: Any,
-    null: Any,
-    base: Any = None,
+    own: Answers,
+    null: Answers,
+    base: npt.ArrayLike | None = None,
     *,
     low: float | None = None,
     of: str = "accuracy",
@@ -119,7 +131,7 @@ def equal_damage_draws(
     return bootstrap(_statistic(y, x, whole, low), x.shape[1], resamples, seed, found.score.value)
 
 
-def common_low(nulls: Iterable[Any], base: Any = None, of: str = "accuracy") -> float:
+def common_low(nulls: Iterable[Answers], base: npt.ArrayLike | None = None, of: str = "accuracy") -> float:
     """The lower end of the range of null accuracy that all of several nulls reach.
 
     Args:
@@ -134,7 +146,7 @@ def common_low(nulls: Iterable[Any], base: Any = None, of: str = "accuracy") -> 
     return max(lowest)
 
 
-def excess(own: Any, null: Any, *, better: str = "lower", of: str = "accuracy") -> Floats:
+def excess(own: Answers, null: Answers, *, better: str = "lower", of: str = "accuracy") -> Floats:
     """Null minus own at each rate, `[R]`, signed so that more is better.
 
     Args:
@@ -186,16 +198,16 @@ def _below_diagonal(x: Floats, y: Floats, low: float | None = None, reach: bool 
     return float((np.diff(at) * (gap[1:] + gap[:-1]) / 2).sum() / (at[-1] - at[0]))
 
 
-def _values(name: str, given: Any, of: str) -> Floats:
-    values = given.values(of) if callable(getattr(given, "values", None)) else np.asarray(given, np.float64)
+def _values(name: str, given: Answers, of: str) -> Floats:
+    values = given.values(of) if isinstance(given, Responses) else np.asarray(given, np.float64)
     if values.ndim != 2 or values.shape[0] == 0:
         raise ValueError(f"{name} must be Responses or values [R, N] with at least one rate, got shape {values.shape}")
     return np.asarray(values, np.float64)
 
 
-def _base(own: Any, base: Any, of: str) -> Floats:
+def _base(own: Answers, base: npt.ArrayLike | None, of: str) -> Floats:
     if base is not None:
         return np.asarray(base, np.float64)
-    if not callable(getattr(own, "ends", None)):
+    if not isinstance(own, Responses):
         raise ValueError("base must be given: the values [N] with nothing removed")
     return np.asarray(own.ends(of)[0], np.float64)

@@ -16,13 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast.metrics.damage_plot import plot_parts
 from roarfast.metrics.resampling import Estimate, above_zero, bootstrap, holm, trial_interval, weighted_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from pandas import DataFrame
 
 Floats = npt.NDArray[np.float64]
 
@@ -158,7 +163,7 @@ class Parts:
             table.append(record | {"p": row.p, "p_holm": row.p_holm})
         return table
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """The table as a pandas DataFrame."""
         import pandas as pd
 
@@ -169,7 +174,7 @@ class Parts:
 
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Stacked bars per estimator: grey shape, blue image, orange model. Returns the matplotlib figure."""
         return plot_parts(self, ax)
 

@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from roarfast.metrics.damage_curve import EqualDamage
+from roarfast.metrics.resampling import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 COLOURS = {"shape": "#9e9e9e", "image": "#4c78a8", "model": "#f58518"}
+
+
+class Row(Protocol):
+    """A bar: `damage_parts.EstimatorParts`."""
+
+    @property
+    def shape(self) -> Estimate:
+        """Below."""
+
+    @property
+    def image(self) -> Estimate:
+        """In the middle."""
+
+    @property
+    def model(self) -> Estimate:
+        """On top, with its interval."""
 
 
 class Parts(Protocol):
     """What is drawn: `damage_parts.Parts`, which imports this module."""
 
     @property
-    def rows(self) -> Mapping[str, Any]:
-        """By estimator: `shape`, `image` and `model` with `value`, `low` and `high`."""
+    def rows(self) -> Mapping[str, Row]:
+        """By estimator."""
 
     @property
     def of(self) -> str:
         """The response."""
 
 
-def plot_parts(parts: Parts, ax: Any = None) -> Any:
+def plot_parts(parts: Parts, ax: Axes | None = None) -> Figure | SubFigure:
     """Stacked bars per estimator, negative parts below the axis, with the interval of the model part.
 
     Args:
@@ -59,7 +80,7 @@ def plot_parts(parts: Parts, ax: Any = None) -> Any:
     return ax.figure
 
 
-def plot_equal_damage(curves: Mapping[str, EqualDamage], ax: Any = None) -> Any:
+def plot_equal_damage(curves: Mapping[str, EqualDamage], ax: Axes | None = None) -> Figure | SubFigure:
     """Own against null response, one line per estimator; on the diagonal a map knows nothing.
 
     Args:
@@ -81,7 +102,7 @@ def plot_equal_damage(curves: Mapping[str, EqualDamage], ax: Any = None) -> Any:
     return ax.figure
 
 
-def _axes(ax: Any, size: tuple[float, float]) -> Any:
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
     from matplotlib.figure import Figure

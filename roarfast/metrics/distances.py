@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
 
+if TYPE_CHECKING:
+    from roarfast.metrics.inputs import Integers
+
 Floats = npt.NDArray[np.float64]
+FloatT = TypeVar("FloatT", bound=np.floating)
 SCHEMES = ("constant", "random", "partial")
 
 
-def hausdorff(p: Any, q: Any, *, between: str = "points") -> float:
+def hausdorff(p: npt.ArrayLike, q: npt.ArrayLike, *, between: str = "points") -> float:
     """Hausdorff distance of two curves `[P, 2]` and `[Q, 2]`.
 
     Args:
@@ -71,7 +75,7 @@ def _farthest(p: Floats, q: Floats) -> float:
     return best
 
 
-def separation(curves: Mapping[str, Any], *, between: str = "points") -> tuple[float, tuple[str, str]]:
+def separation(curves: Mapping[str, npt.ArrayLike], *, between: str = "points") -> tuple[float, tuple[str, str]]:
     """The smallest Hausdorff distance between any two curves, and which two.
 
     Example:
@@ -88,8 +92,14 @@ def separation(curves: Mapping[str, Any], *, between: str = "points") -> tuple[f
 
 
 def introduce(
-    maps: Any, scheme: str = "constant", *, amount: float = 0.6, clip: bool = True, seed: int = 0, index: Any = None
-) -> Any:
+    maps: npt.NDArray[FloatT],
+    scheme: str = "constant",
+    *,
+    amount: float = 0.6,
+    clip: bool = True,
+    seed: int = 0,
+    index: Integers | None = None,
+) -> npt.NDArray[FloatT]:
     """Maps with attribution added (002, Table 3): all 0.6 higher, random amounts higher, or the lowest 40 % raised.
 
     Args:
@@ -104,8 +114,14 @@ def introduce(
 
 
 def remove(
-    maps: Any, scheme: str = "constant", *, amount: float = 0.6, clip: bool = True, seed: int = 0, index: Any = None
-) -> Any:
+    maps: npt.NDArray[FloatT],
+    scheme: str = "constant",
+    *,
+    amount: float = 0.6,
+    clip: bool = True,
+    seed: int = 0,
+    index: Integers | None = None,
+) -> npt.NDArray[FloatT]:
     """Maps with attribution taken away: all 0.6 lower, random amounts lower, or ranks [0.6, 0.8] set to 0.
 
     Args:
@@ -119,7 +135,15 @@ def remove(
     return _changed(maps, scheme, amount, clip, seed, index, -1)
 
 
-def _changed(maps: Any, scheme: str, amount: float, clip: bool, seed: int, index: Any, sign: int) -> Any:
+def _changed(
+    maps: npt.NDArray[FloatT],
+    scheme: str,
+    amount: float,
+    clip: bool,
+    seed: int,
+    index: Integers | None,
+    sign: int,
+) -> npt.NDArray[FloatT]:
     a = np.asarray(maps)
     if a.ndim < 2 or a.dtype.kind != "f":
         raise ValueError(f"maps must be floating point [N, H, W], got {a.dtype} of shape {a.shape}")

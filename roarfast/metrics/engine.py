@@ -5,17 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 import roarfast as rf
 from roarfast._progress import progress as show_progress
 from roarfast._temperature import losses_at
+from roarfast._types import Array, Json
 from roarfast.metrics.batches import EMPTY, WHOLE, Perturber
-from roarfast.metrics.inputs import Inputs, PerChannel, integers, read_inputs
+from roarfast.metrics.inputs import Inputs, Integers, PerChannel, integers, read_inputs
 from roarfast.metrics.model import Logits, Model, choose_device, evaluating, home
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
@@ -27,29 +29,46 @@ _BATCH_VALUES = 1 << 20
 _MAX_BATCH = 4096
 
 
+class RunOptions(TypedDict, total=False):
+    """How `respond` runs a model."""
+
+    batch_size: int | None
+    device: str | torch.device | None
+    progress: bool | None
+
+
+class InputOptions(RunOptions, total=False):
+    """How `respond` runs a model and reads samples."""
+
+    layout: str | None
+    mean: PerChannel
+    std: PerChannel
+    normalized: bool | None
+
+
 def respond(
     model: Model,
-    images: Any,
-    maps: Any = None,
+    images: Array | Inputs,
+    maps: Array | None = None,
     drops: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     *,
-    labels: Any,
-    codes: Any = None,
-    filled: Any = None,
+    labels: Integers,
+    codes: Array | None = None,
+    filled: Array | None = None,
     perturbation: Perturbation | None = None,
-    scored: Any = "label",
+    scored: str | Integers = "label",
     layout: str | None = None,
     mean: PerChannel = None,
     std: PerChannel = None,
     normalized: bool | None = None,
     batch_size: int | None = None,
     seed: int = 0,
-    index: Any = None,
+    index: Integers | None = None,
     device: str | torch.device | None = None,
     progress: bool | None = None,
     file: str | Path | None = None,
     ends: tuple[Row, Row] | None = None,
-    halves: Any = None,
+    halves: Array | Sequence[bool] | None = None,
 ) -> Responses:
     """What a model answers when pixels are removed, at every rate, for every sample.
 
@@ -104,13 +123,14 @@ def respond(
     truth = integers("labels", labels, n)
     ids = torch.arange(n) if index is None else integers("index", index, n)
     rates = rf.ops._selection.rates("drops", drops)
-    if (maps is None) == (codes is None):
-        raise ValueError(
-            "give either maps or codes, got both" if maps is not None else "give maps or codes, got neither"
-        )
-    table = (
-        make_codes(inputs, maps, rates, how, seed, ids) if codes is None else _check_codes(inputs, codes, len(rates))
-    )
+    if maps is not None and codes is not None:
+        raise ValueError("give either maps or codes, got both")
+    if maps is not None:
+        table = make_codes(inputs, maps, rates, how, seed, ids)
+    elif codes is not None:
+        table = _check_codes(inputs, codes, len(rates))
+    else:
+        raise ValueError("give maps or codes, got neither")
     from_numpy = not isinstance(images, Tensor)
     place = choose_device(model, inputs.pixels, from_numpy, device)
     size = batch_size_for(inputs, batch_size)
@@ -155,7 +175,12 @@ def respond(
 
 
 def make_codes(
-    inputs: Inputs, maps: Any, rates: Sequence[float], how: Perturbation, seed: int = 0, index: Any = None
+    inputs: Inputs,
+    maps: Array,
+    rates: Sequence[float],
+    how: Perturbation,
+    seed: int = 0,
+    index: Integers | None = None,
 ) -> Tensor:
     """Rank codes uint8 `[N, H, W]` of maps `[N, H, W]`, `[N, T]` or `[N, F]`, on the host."""
     a = maps if isinstance(maps, Tensor) else torch.from_numpy(np.ascontiguousarray(maps))
@@ -175,7 +200,7 @@ def map_tensor(inputs: Inputs, a: Tensor, name: str = "maps") -> Tensor:
     return a
 
 
-def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:
+def _check_codes(inputs: Inputs, codes: Array, count: int) -> Tensor:
     table = codes if isinstance(codes, Tensor) else torch.from_numpy(np.ascontiguousarray(codes))
     if table.dtype != torch.uint8:
         raise TypeError(f"codes must be uint8, as rank_codes makes them, got {table.dtype}; pass maps as maps=")
@@ -187,7 +212,7 @@ def _check_codes(inputs: Inputs, codes: Any, count: int) -> Tensor:
     return table
 
 
-def _check_halves(halves: Any, n: int) -> Tensor | None:
+def _check_halves(halves: Array | Sequence[bool] | None, n: int) -> Tensor | None:
     found = None if halves is None else torch.as_tensor(halves)
     if found is not None and (found.dtype != torch.bool or tuple(found.shape) != (n,)):
         raise ValueError(
@@ -225,7 +250,7 @@ class _Engine:
         size: int,
         filled: Tensor | None = None,
         ends: tuple[Row, Row] | None = None,
-        kind: np.dtype[Any] = ANSWER,
+        kind: np.dtype[np.void] = ANSWER,
     ) -> None:
         self.inputs, self.labels, self.device, self.size, self.ends = inputs, labels, device, size, ends
         self.kind = kind
@@ -239,7 +264,7 @@ class _Engine:
     def batches(self, rows: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.size, rows)) for start in range(0, rows, self.size)]
 
-    def targets(self, scored: Any) -> Tensor:
+    def targets(self, scored: str | Integers) -> Tensor:
         """int64 `[N]`: the class that is scored."""
         n = len(self.inputs)
         if isinstance(scored, str) and scored == "label":
@@ -263,7 +288,7 @@ class _Engine:
                 )
         return target
 
-    def answer(self, start: int, stop: int, target: Tensor, rates: Sequence[float]) -> np.ndarray[Any, Any]:
+    def answer(self, start: int, stop: int, target: Tensor, rates: Sequence[float]) -> npt.NDArray[np.void]:
         """Answers to pairs [start, stop)."""
         count = len(rates)
         pair = torch.arange(start, stop)
@@ -312,13 +337,13 @@ class _Engine:
 
 
 def _assemble(
-    answers: np.ndarray[Any, Any],
+    answers: npt.NDArray[np.void],
     rates: Sequence[float],
     codes: Tensor,
     how: Perturbation,
     labels: Tensor,
     target: Tensor,
-    identity: dict[str, Any],
+    identity: dict[str, Json],
     ends: tuple[Row, Row] | None = None,
     halves: Tensor | None = None,
 ) -> Responses:
@@ -350,14 +375,14 @@ def _assemble(
     )
 
 
-def _mean_losses(losses: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _mean_losses(losses: npt.NDArray[np.float32], first: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     """float64 `[R, 2, T]` of losses `[R, N, T]`: the mean over each half; NaN for one without samples."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [np.einsum("rnt,n->rt", losses, part, dtype=np.float64) / part.sum() for part in (first, ~first)]
     return np.stack(means, 1)
 
 
-def removed_fractions(codes: Tensor, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def removed_fractions(codes: Tensor, count: int) -> npt.NDArray[np.float64]:
     """float64 `[count, N]`: the fraction of each map that codes remove at each rate."""
     sums = rf.code_sums(torch.ones_like(codes), codes, count)
     return np.asarray((sums.cumsum(1) / max(codes[0].numel() if len(codes) else 1, 1)).T.numpy())

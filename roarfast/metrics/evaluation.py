@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from roarfast._progress import progress as show_progress
+from roarfast._types import Array
 from roarfast.metrics.baselines import baseline_map
-from roarfast.metrics.inputs import PerChannel, integers, read_inputs
-from roarfast.metrics.maps import read_maps, read_segments
+from roarfast.metrics.engine import RunOptions
+from roarfast.metrics.inputs import Integers, PerChannel, integers, read_inputs
+from roarfast.metrics.maps import Maps, read_maps, read_segments
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Score, get_score
@@ -23,20 +24,20 @@ DEFAULT = ("road", "deletion", "insertion", "soundness", "completeness")
 
 def evaluate(
     model: Model,
-    images: Any,
-    maps: Any,
+    images: Array,
+    maps: Maps | Mapping[str, Maps],
     *,
-    labels: Any,
+    labels: Integers,
     metrics: Sequence[str | Score] = DEFAULT,
     aggregate: str = "mean(abs)",
     baselines: Sequence[str] = (),
-    segments: Any = None,
+    segments: Array | None = None,
     layout: str | None = None,
     mean: PerChannel = None,
     std: PerChannel = None,
     normalized: bool | None = None,
     seed: int = 0,
-    index: Any = None,
+    index: Integers | None = None,
     resamples: int = 1000,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
@@ -91,7 +92,7 @@ def evaluate(
     for name in [baselines] if isinstance(baselines, str) else baselines:
         named.setdefault(name, baseline_map(name, inputs, ids, seed))
     place = choose_device(model, inputs.pixels, not isinstance(images, Tensor), device)
-    options = {"batch_size": batch_size, "device": place, "progress": False}
+    options: RunOptions = {"batch_size": batch_size, "device": place, "progress": False}
     problem = Problem(model, inputs, truth, seed, ids, read_segments(segments, inputs), options)
     results: dict[str, dict[str, Result]] = {}
     with show_progress("scoring", len(chosen) * len(named), show=progress) as job:

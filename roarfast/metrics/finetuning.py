@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import roarfast as rf
-from roarfast.metrics.inputs import PerChannel, integers, read_inputs
+from roarfast._types import Array
+from roarfast.metrics.inputs import Integers, PerChannel, integers, read_inputs
 
 
 def finetune(
     model: nn.Module,
-    images: Any,
-    labels: Any,
+    images: Array,
+    labels: Integers,
     *,
     beta: float = 0.1,
     epochs: int = 1,

@@ -6,8 +6,6 @@ models. Everything is float64 and exact up to rounding: no estimation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -153,7 +151,7 @@ def _entropy(p: Floats, axis: tuple[int, ...]) -> Floats:
     return np.asarray(-(p * logarithm).sum(axis), np.float64)
 
 
-def _distribution(name: str, values: Any, axes: int) -> Floats:
+def _distribution(name: str, values: npt.ArrayLike, axes: int) -> Floats:
     p = np.asarray(values, np.float64)
     if p.ndim < axes:
         raise ValueError(f"{name} must have at least {axes} axes, got shape {p.shape}")

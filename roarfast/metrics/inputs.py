@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from roarfast._types import Array, Numpy
 
 _CHANNELS = (1, 3, 4)
 _CHUNK = 256  # samples looked at together: a dataset may be larger than memory
 _GRID = 0.02  # of a grey level: floats this close to whole levels are 8-bit images after rounding errors
 _MARGIN = 0.05  # outside [0, 1] that denormalised images may reach: interpolation overshoots a little
 
-PerChannel = float | Sequence[float] | None
+PerChannel: TypeAlias = "float | Sequence[float] | Array | None"
+"""One number, or one per channel."""
+Integers: TypeAlias = "Array | Sequence[int]"
+"""Labels, or sample ids: int `[N]`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class Inputs:
 
 
 def read_inputs(
-    images: Any,
+    images: Array,
     *,
     layout: str | None = None,
     mean: PerChannel = None,
@@ -122,7 +127,7 @@ def read_inputs(
     return Inputs(pixels, means, stds, "images", means if mean is not None else center, spread)
 
 
-def integers(name: str, values: Any, n: int) -> Tensor:
+def integers(name: str, values: Integers, n: int) -> Tensor:
     """Integers int64 `[n]` on the host."""
     tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values).copy())
     if tensor.numel() and (tensor.is_floating_point() or tensor.dtype == torch.bool or tensor.is_complex()):
@@ -132,7 +137,7 @@ def integers(name: str, values: Any, n: int) -> Tensor:
     return tensor.to(torch.int64)
 
 
-def _tensor(name: str, a: Any) -> Tensor:
+def _tensor(name: str, a: Numpy) -> Tensor:
     if not isinstance(a, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {type(a).__name__}")
     if a.dtype == object:
@@ -221,7 +226,7 @@ def _on_grid(part: Tensor) -> bool:
     return bool(((levels - whole).abs() <= _GRID).all() and (whole >= 0).all() and (whole <= 255).all())
 
 
-def _range(name: str, x: Tensor, change: Any = None) -> tuple[float, float]:
+def _range(name: str, x: Tensor, change: Callable[[Tensor], Tensor] | None = None) -> tuple[float, float]:
     low, high = np.inf, -np.inf
     for start in range(0, len(x), _CHUNK):
         part = x[start : start + _CHUNK]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast._types import Array, Numpy
+
+if TYPE_CHECKING:
+    from roarfast.metrics.inputs import Integers
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -37,7 +42,7 @@ class PointingGame:
     skipped: int
 
 
-def mass_inside(maps: Any, regions: Any, *, values: str = "abs") -> Floats:
+def mass_inside(maps: Array, regions: Array, *, values: str = "abs") -> Floats:
     """The share of a map's attribution inside a region: Attr% of Zhou et al. 2022.
 
     Args:
@@ -65,14 +70,14 @@ def mass_inside(maps: Any, regions: Any, *, values: str = "abs") -> Floats:
 
 
 def pointing_game(
-    maps: Any,
-    regions: Any = None,
+    maps: Array,
+    regions: Array | None = None,
     *,
-    boxes: Any = None,
+    boxes: Array | Sequence[Sequence[float]] | None = None,
     tolerance: float = 0.0,
     ties: str = "hash",
     seed: int = 0,
-    index: Any = None,
+    index: Integers | None = None,
 ) -> PointingGame:
     """Zhang et al.'s pointing game: a hit if the highest pixel is in the region, or at most `tolerance` from it.
 
@@ -110,7 +115,10 @@ def pointing_game(
     a = _array(maps)
     if a.ndim != 3:
         raise ValueError(f"maps must be [N, H, W], got shape {a.shape}")
-    a, inside = _pair(a, box_regions(boxes, a.shape) if regions is None else regions)
+    if regions is None:
+        assert boxes is not None
+        regions = box_regions(boxes, a.shape)
+    a, inside = _pair(a, regions)
     n, height, width = a.shape
     # Half a pixel more than one, so that rounding cannot make it none.
     top = rf.removal_mask(a, min(1.0, 1.5 / (height * width)), seed=seed, index=index) if n else np.zeros_like(inside)
@@ -130,7 +138,7 @@ def pointing_game(
     return PointingGame(hit, float(hit.sum() / count) if count else float("nan"), point, distance, n - count)
 
 
-def box_regions(boxes: Any, shape: tuple[int, ...]) -> Bools:
+def box_regions(boxes: Array | Sequence[Sequence[float]], shape: tuple[int, ...]) -> Bools:
     """Boxes `[N, 4]` (x0 y0 x1 y1) as regions bool `[N, H, W]` of the pixels whose centres are inside.
 
     Raises:
@@ -150,11 +158,11 @@ def box_regions(boxes: Any, shape: tuple[int, ...]) -> Bools:
     return np.asarray(down[:, :, None] & across[:, None, :])
 
 
-def _array(values: Any) -> npt.NDArray[Any]:
+def _array(values: Array | Sequence[Sequence[float]]) -> Numpy:
     return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
 
 
-def _pair(maps: Any, regions: Any) -> tuple[Floats, Bools]:
+def _pair(maps: Array, regions: Array) -> tuple[Floats, Bools]:
     a, inside = np.asarray(_array(maps), np.float64), _array(regions)
     if inside.dtype != bool:
         raise TypeError(f"regions must be bool, got {inside.dtype}")

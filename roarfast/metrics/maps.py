@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import roarfast as rf
+from roarfast._types import Array, Numpy
 from roarfast.metrics.inputs import Inputs
 
 
-def read_maps(maps: Any, inputs: Inputs, aggregate: str = "mean(abs)") -> tuple[dict[str, Tensor], bool]:
+class Stored(Protocol):
+    """Maps that are read when they are needed: those of `roarfast.explain` on disk, or of another library."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: slice, /) -> Numpy: ...
+
+
+Maps: TypeAlias = "Array | Stored"
+"""One set of maps."""
+
+
+def read_maps(
+    maps: Maps | Mapping[str, Maps], inputs: Inputs, aggregate: str = "mean(abs)"
+) -> tuple[dict[str, Tensor], bool]:
     """Reads attribution maps.
 
     Args:
@@ -40,7 +59,7 @@ def read_maps(maps: Any, inputs: Inputs, aggregate: str = "mean(abs)") -> tuple[
     return result, aggregated
 
 
-def _read(name: str, value: Any, inputs: Inputs, aggregate: str) -> tuple[Tensor, bool]:
+def _read(name: str, value: Maps, inputs: Inputs, aggregate: str) -> tuple[Tensor, bool]:
     if not isinstance(value, (Tensor, np.ndarray)):
         if not (hasattr(value, "__getitem__") and hasattr(value, "shape")):
             raise TypeError(f"{name} must be an array, a tensor or stored maps, got {type(value).__name__}")
@@ -107,7 +126,7 @@ def segment_means(a: Tensor, segments: Tensor) -> list[Tensor]:
     return result
 
 
-def read_segments(segments: Any, inputs: Inputs) -> Tensor | None:
+def read_segments(segments: Array | None, inputs: Inputs) -> Tensor | None:
     """Segments int64 `[N, H, W]`, numbered 0, 1, 2, … in each sample; one `[H, W]` map serves all."""
     if segments is None:
         return None

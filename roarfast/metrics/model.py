@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from roarfast.explain.model_state import frozen
 
-Model = nn.Module | Callable[[Tensor], Any]
+Model = nn.Module | Callable[[Tensor], Tensor]
+"""Takes a batch, returns logits `[B, classes]`."""
 
 
 def home(model: Model) -> tuple[torch.device | None, torch.dtype]:

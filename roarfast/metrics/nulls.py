@@ -12,17 +12,30 @@ Everything is keyed by (seed, sample id), never by the batch, and no image keeps
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast import _philox as philox
-from roarfast.ops._arrays import ArrayT
+from roarfast._types import Array, Numpy
+
+if TYPE_CHECKING:
+    import torch
+
+    from roarfast.metrics.inputs import Integers
 
 Ids = npt.NDArray[np.int64]
+MapsT = TypeVar("MapsT", Numpy, "torch.Tensor")
+"""NumPy in, NumPy out; torch in, torch out."""
+
+
+class Move(Protocol):
+    """What a null does."""
+
+    def __call__(self, maps: MapsT, ids: Ids, labels: Ids | None, seed: int, /) -> MapsT:
+        """Maps moved."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +54,17 @@ class Null:
     keeps: str
     loses: str
     needs_labels: bool
-    make: Callable[[Any, Ids, Ids | None, int], Any]
+    make: Move
 
 
 def null_maps(
-    maps: ArrayT, null: str | Null = "swap", *, seed: int = 0, index: Any = None, labels: Any = None
-) -> ArrayT:
+    maps: MapsT,
+    null: str | Null = "swap",
+    *,
+    seed: int = 0,
+    index: Integers | None = None,
+    labels: Integers | None = None,
+) -> MapsT:
     """Maps moved by a null.
 
     Args:
@@ -117,15 +135,15 @@ def swap_partners(index: npt.ArrayLike, seed: int = 0, labels: npt.ArrayLike | N
     return partners
 
 
-def _swap(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
+def _swap(maps: MapsT, ids: Ids, labels: Ids | None, seed: int) -> MapsT:
     return maps[_like(maps, swap_partners(ids, seed))]
 
 
-def _swap_class(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
+def _swap_class(maps: MapsT, ids: Ids, labels: Ids | None, seed: int) -> MapsT:
     return maps[_like(maps, swap_partners(ids, seed, labels))]
 
 
-def _roll(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
+def _roll(maps: MapsT, ids: Ids, labels: Ids | None, seed: int) -> MapsT:
     height, width = _size(maps)
     if height * width < 2:
         raise ValueError("roll needs maps of at least two pixels, got one")
@@ -144,7 +162,7 @@ def _roll(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
     ]
 
 
-def _turn(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
+def _turn(maps: MapsT, ids: Ids, labels: Ids | None, seed: int) -> MapsT:
     height, width = _size(maps)
     if maps.ndim == 2:
         return maps[:, _like(maps, np.arange(width)[::-1].copy())]
@@ -163,7 +181,7 @@ def _turn(maps: Any, ids: Ids, labels: Ids | None, seed: int) -> Any:
     return maps[_like(maps, sample), _like(maps, y), _like(maps, x)]
 
 
-def _size(maps: Any) -> tuple[int, int]:
+def _size(maps: Array) -> tuple[int, int]:
     if maps.ndim > 3:
         raise ValueError(f"maps must be [N, H, W] or [N, F] for this null, got shape {tuple(maps.shape)}")
     return (int(maps.shape[1]) if maps.ndim == 3 else 1), int(maps.shape[-1])
@@ -174,7 +192,7 @@ def _words(seed: int, ids: Ids) -> npt.NDArray[np.uint32]:
     return philox.blocks(seed, samples, np.zeros(len(ids), np.uint64), philox.NULL_MAPS)
 
 
-def _like(maps: Any, index: npt.NDArray[Any]) -> Any:
+def _like(maps: MapsT, index: Numpy) -> MapsT:
     if isinstance(maps, np.ndarray):
         return index
     import torch
@@ -182,7 +200,7 @@ def _like(maps: Any, index: npt.NDArray[Any]) -> Any:
     return torch.from_numpy(np.ascontiguousarray(index)).to(maps.device)
 
 
-def _integers(name: str, values: Any, n: int) -> Ids:
+def _integers(name: str, values: Integers, n: int) -> Ids:
     array = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got {array.dtype}")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from roarfast._types import Json
+
 RULES = ("exact", "percentile", "strict", "value")
 ORDERS = ("morf", "lerf")
 FILLS = ("linear", "dataset_mean", "image_mean", "kept_mean", "zero", "blur", "noise", "adversarial")
@@ -77,10 +79,10 @@ class Perturbation:
         fill = self.fill if isinstance(self.fill, str) else ", ".join(f"{v:g}" for v in self.fill)  # type: ignore[union-attr]
         return f"{self.rule}, {self.order}{', kept' if self.keep else ''}, fill {fill}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Plain values, for files."""
-        fill: Any = list(self.fill) if isinstance(self.fill, tuple) else self.fill
-        values = {
+        fill: Json = list(self.fill) if isinstance(self.fill, tuple) else self.fill
+        values: dict[str, Json] = {
             "order": self.order,
             "rule": self.rule,
             "keep": self.keep,
@@ -89,7 +91,7 @@ class Perturbation:
             "blur": self.blur,
         }
         # Absent where they are the defaults, as in files from before they were there.
-        later = {"tolerance": self.tolerance, "precision": self.precision}
+        later: dict[str, Json] = {"tolerance": self.tolerance, "precision": self.precision}
         return values | {name: value for name, value in later.items() if value != getattr(Perturbation, name)}
 
     @classmethod

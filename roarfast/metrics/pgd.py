@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from roarfast.metrics.inputs import Inputs, PerChannel, integers, read_inputs
+from roarfast._types import Array
+from roarfast.metrics.inputs import Inputs, Integers, PerChannel, integers, read_inputs
 from roarfast.metrics.model import Logits, Model, choose_device, evaluating, home
 
 DIRECTIONS = ("enhance", "attack")
@@ -51,8 +51,8 @@ class Enhanced:
 
 def enhance(
     model: Model,
-    images: Any,
-    labels: Any,
+    images: Array,
+    labels: Integers,
     *,
     epsilon: float = 0.3,
     alpha: float = 0.03,

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
 from roarfast.metrics.resampling import Estimate, trial_interval
+
+if TYPE_CHECKING:
+    from roarfast.metrics.inputs import Integers
 
 Floats = npt.NDArray[np.float64]
 Maps = dict[str, npt.NDArray[np.float32]]
@@ -28,7 +31,7 @@ _COINS, _PLACES = 0x636F696E73, 0x706C61636573  # streams of their own, apart fr
 
 
 def planted_maps(
-    images: npt.NDArray[np.uint8], masks: npt.NDArray[np.bool_], *, seed: int = 0, index: Any = None
+    images: npt.NDArray[np.uint8], masks: npt.NDArray[np.bool_], *, seed: int = 0, index: Integers | None = None
 ) -> Maps:
     """Maps of graded quality.
 
@@ -74,7 +77,7 @@ def overlap(
     drops: Sequence[float],
     *,
     seed: int = 0,
-    index: Any = None,
+    index: Integers | None = None,
 ) -> Floats:
     """How much of the object the top t of a map covers, of what it could: float64 `[R, N]` in [0, 1].
 

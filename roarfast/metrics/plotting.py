@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from roarfast.metrics.results import Result
 
 
-def plot_scores(scores: Mapping[str, Mapping[str, Any]]) -> Any:
+def plot_scores(scores: Mapping[str, Mapping[str, Result]]) -> Figure:
     """One panel per score: curves with bands where it has one, else values with intervals."""
     from matplotlib.figure import Figure
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -12,15 +12,20 @@ from torch import Tensor
 
 import roarfast as rf
 from roarfast.explain.hashing import checksum
-from roarfast.metrics.engine import make_codes, respond
-from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.engine import RunOptions, make_codes, respond
+from roarfast.metrics.inputs import Inputs, Integers
 from roarfast.metrics.maps import segment_means
 from roarfast.metrics.model import Model, choose_device
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
 from roarfast.metrics.responses import Responses, Row
 
 _KEPT = 1 << 21  # answers kept, each of about 30 bytes
+
+_Ends: TypeAlias = tuple[Perturbation, str, int]
+"""What the answers to whole and empty samples depend on: the perturbation, the class that is scored, the seed."""
+_Asked: TypeAlias = tuple[str, tuple[float, ...], Perturbation, str, int]
+"""What all answers depend on: the codes and the rates, too."""
 
 
 @dataclass
@@ -44,11 +49,11 @@ class Problem:
     seed: int
     ids: Tensor
     segments: Tensor | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    shared: dict[Any, Any] = field(default_factory=dict, repr=False)
+    options: RunOptions = field(default_factory=RunOptions)
+    shared: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _predicted: Tensor | None = None
-    _answers: dict[Any, Responses] = field(default_factory=dict, repr=False)
-    _ends: dict[Any, tuple[Row, Row]] = field(default_factory=dict, repr=False)
+    _answers: dict[_Asked, Responses] = field(default_factory=dict, repr=False)
+    _ends: dict[_Ends, tuple[Row, Row]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -83,7 +88,7 @@ class Problem:
         how: Perturbation,
         *,
         codes: Tensor | None = None,
-        scored: Any = "label",
+        scored: str | Integers = "label",
         seed: int | None = None,
     ) -> Responses:
         """Answers to the samples with pixels removed by the maps `a`, or by `codes`."""
@@ -119,13 +124,13 @@ class Problem:
         self._remember(key, found)
         return found
 
-    def _remember(self, key: Any, found: Responses) -> None:
+    def _remember(self, key: _Asked, found: Responses) -> None:
         """Keeps answers: maps that remove the same pixels (powers of a map; deletion and flipping) ask the model once."""
         self._answers[key] = found
         while len(self._answers) > 1 and sum(a.removed.size for a in self._answers.values()) > _KEPT:
             del self._answers[next(iter(self._answers))]
 
-    def _attacked(self, how: Perturbation, scored: Any) -> Tensor | None:
+    def _attacked(self, how: Perturbation, scored: str | Integers) -> Tensor | None:
         """The attacked images, for the fill that needs them; made once for all maps."""
         if how.fill != "adversarial" or not (
             scored is self._predicted or (isinstance(scored, str) and scored == "label")
@@ -144,6 +149,6 @@ class Problem:
         noise = rf.pixel_random(shape, seed=(self.seed + 0x9E3779B9 * (draw + 1)) % 2**63, index=self.ids.numpy())
         return torch.from_numpy(noise)
 
-    def auto_fill(self, fill: Any) -> Any:
+    def auto_fill(self, fill: Fill) -> Fill:
         """`"auto"`: linear imputation for images, the mean of each value otherwise."""
         return fill if fill != "auto" else "linear" if self.inputs.kind == "images" else "dataset_mean"

@@ -8,7 +8,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from roarfast.metrics.resampling import Statistic, weighted_mean
 from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
+Detail: TypeAlias = float | Floats
 _BUILTIN = (
     "road",
     "deletion",
@@ -73,7 +74,7 @@ class Outcome:
     per_image: Floats | None = None
     statistic: Statistic | None = None
     curves: Mapping[str, Line] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Detail] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def resample(self) -> Statistic:
@@ -83,6 +84,10 @@ class Outcome:
         if self.per_image is None:
             raise ValueError("a score must give per_image or a statistic")
         return weighted_mean(np.asarray(self.per_image, np.float64))
+
+
+Run: TypeAlias = Callable[..., Outcome | npt.ArrayLike]
+"""`run(problem, maps, **options)`."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +109,11 @@ class Score:
     """
 
     name: str
-    run: Callable[..., Any]
+    run: Run
     better: str = "higher"
     measures: str = ""
     kind: str = "performance"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -118,7 +123,7 @@ class Score:
             if value not in allowed:
                 raise ValueError(f"{name} of score {self.name!r} must be one of {', '.join(allowed)}, got {value!r}")
 
-    def with_options(self, **options: Any) -> Score:
+    def with_options(self, **options: object) -> Score:
         """The same score with other options, which become part of its name."""
         if not options:
             return self
@@ -152,7 +157,7 @@ def score_names() -> list[str]:
     return [*_BUILTIN, *(name for name in _registry if name not in _BUILTIN)]
 
 
-def get_score(score: str | Score, **options: Any) -> Score:
+def get_score(score: str | Score | Run, **options: object) -> Score:
     """A score by name, with options, or `package.module:object`.
 
     Example:
@@ -185,8 +190,8 @@ def get_score(score: str | Score, **options: Any) -> Score:
     return _registry[name].with_options(**given)
 
 
-def _options(score: str, text: str | None) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+def _options(score: str, text: str | None) -> dict[str, object]:
+    result: dict[str, object] = {}
     for part in re.split(r",(?![^(\[]*[)\]])", text) if text else ():
         key, equals, value = part.partition("=")
         if not equals or not key.strip().isidentifier():

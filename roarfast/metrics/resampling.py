@@ -111,7 +111,9 @@ def resamples(n: int, count: int, seed: int = 0) -> Iterator[Floats]:
         yield np.bincount(drawn.reshape(-1), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
 
-def bootstrap(statistic: Statistic, n: int, count: int = 1000, seed: int = 0, value: Any = None) -> Resampled:
+def bootstrap(
+    statistic: Statistic, n: int, count: int = 1000, seed: int = 0, value: float | Floats | None = None
+) -> Resampled:
     """A statistic of resampled images.
 
     Args:

@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor, nn
 
 from roarfast._files import create_memmap, read_json, write_json
 from roarfast._temperature import TEMPERATURES
+from roarfast._types import Json
 from roarfast._version import RESULT_VERSION
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, data_hash, model_hash
 from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.model import Model
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.responses import FORMAT, Responses, ResponsesCorrupt
 
@@ -35,7 +37,7 @@ class ResponsesMismatch(ValueError):
 
 
 def identify(
-    model: Any,
+    model: Model,
     inputs: Inputs,
     codes: Tensor,
     labels: Tensor,
@@ -47,10 +49,10 @@ def identify(
     batch_size: int,
     filled: Tensor | None = None,
     halves: Tensor | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
     named = getattr(model, "__qualname__", type(model).__qualname__)
-    found = {
+    found: dict[str, Json] = {
         "format": FORMAT,
         "version": RESULT_VERSION,
         "model": model_hash(model) if isinstance(model, nn.Module) else f"function {named}",
@@ -69,7 +71,7 @@ def identify(
     return found | {name: data_hash(value) for name, value in given.items() if value is not None}
 
 
-def _differences(stored: Any, wanted: dict[str, Any]) -> str:
+def _differences(stored: Json, wanted: dict[str, Json]) -> str:
     if not isinstance(stored, dict):
         return "it is damaged"
     keys = [key for key in wanted if stored.get(key) != wanted[key]]
@@ -88,7 +90,7 @@ class AnswerFile:
     """
 
     def __init__(
-        self, path: Path, identity: dict[str, Any], rows: int, batch: int, dtype: np.dtype[Any] = ANSWER
+        self, path: Path, identity: dict[str, Json], rows: int, batch: int, dtype: np.dtype[np.void] = ANSWER
     ) -> None:
         self.path, self.identity, self.rows, self.dtype = path, identity, rows, dtype
         self.folder = path.with_name(path.name + ".partial")
@@ -97,7 +99,7 @@ class AnswerFile:
         self._stack = ExitStack()
 
     @staticmethod
-    def finished(path: Path, identity: dict[str, Any]) -> Responses | None:
+    def finished(path: Path, identity: dict[str, Json]) -> Responses | None:
         """The responses in a finished file; None if there is none, or a damaged one. Those of something else are an error."""
         if not path.exists():
             return None
@@ -146,7 +148,7 @@ class AnswerFile:
     def _data(self) -> Path:
         return self.folder / "answers.npy"
 
-    def write(self, start: int, answers: np.ndarray[Any, Any]) -> None:
+    def write(self, start: int, answers: npt.NDArray[np.void]) -> None:
         """Puts the chunk that starts at `start` on disk."""
         stop = start + len(answers)
         self._answers[start:stop] = answers
@@ -154,7 +156,7 @@ class AnswerFile:
         self._journal.add(start, stop, checksum(answers))
         self.missing.remove((start, stop))
 
-    def read(self) -> np.ndarray[Any, Any]:
+    def read(self) -> npt.NDArray[np.void]:
         """All answers."""
         return np.array(self._answers[: self.rows])
 

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast._files import write_atomic
 from roarfast._temperature import UNSCALED, Scaled, fit
+from roarfast._types import Json, Numpy
 from roarfast.explain.hashing import checksum
 from roarfast.metrics.perturbation import Perturbation
 
@@ -77,7 +77,7 @@ class Responses:
     labels: npt.NDArray[np.int64]
     scored: npt.NDArray[np.int64]
     perturbation: Perturbation
-    identity: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    identity: Mapping[str, Json] = field(default_factory=dict, repr=False)
     halves: npt.NDArray[np.bool_] | None = None
     losses: Floats | None = None
 
@@ -162,7 +162,7 @@ class Responses:
         np.savez(buffer, header=np.array(text), checksum=np.array(sum_), **arrays)  # type: ignore[arg-type]
         write_atomic(path, buffer.getvalue())
 
-    def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def _arrays(self) -> dict[str, Numpy]:
         names = ["rates", "removed", "correct", *_ROW_FIELDS, "labels", "scored"]
         names += ["halves", "losses"] if self.losses is not None else []
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from roarfast.metrics.record import Line, Outcome, Score
+from roarfast.metrics.record import Detail, Line, Outcome, Score
 from roarfast.metrics.resampling import Resampled, bootstrap, holm, weighted_mean
 from roarfast.metrics.responses import Responses
 
@@ -76,7 +75,7 @@ class Result:
     per_class: Floats
     resampled: Resampled = field(repr=False)
     curves: Mapping[str, Curve] = field(repr=False)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Detail] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from roarfast._types import Array
 from roarfast.metrics.baselines import spearman
 from roarfast.metrics.resampling import bootstrap, weighted_mean
 
 Floats = npt.NDArray[np.float64]
 ORDERS = ("top_down", "independent")
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Randomization:
 
 
 def parameter_randomization(
-    model: nn.Module,
+    model: ModuleT,
     images: Tensor,
-    explain: Callable[[nn.Module, Tensor], Any],
+    explain: Callable[[ModuleT, Tensor], Array | Mapping[str, Array]],
     *,
     order: str = "top_down",
     absolute: bool = True,
@@ -102,7 +104,7 @@ def parameter_randomization(
     return Randomization(tuple(reversed(layers)), found.value, low, high, per_image, order)
 
 
-def untrained(model: nn.Module, seed: int = 0) -> nn.Module:
+def untrained(model: ModuleT, seed: int = 0) -> ModuleT:
     """A copy of a model whose layers are initialised anew: it has learnt nothing.
 
     Example:
@@ -126,8 +128,8 @@ def _can_reset(module: nn.Module) -> bool:
     return own and callable(getattr(module, "reset_parameters", None))
 
 
-def _maps(found: Any, absolute: bool) -> Floats:
-    if isinstance(found, dict):
+def _maps(found: Array | Mapping[str, Array], absolute: bool) -> Floats:
+    if isinstance(found, Mapping):
         if len(found) != 1:
             raise ValueError(f"explain must return one set of maps, got {len(found)}: {', '.join(map(str, found))}")
         found = next(iter(found.values()))

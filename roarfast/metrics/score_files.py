@@ -6,16 +6,19 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from roarfast._files import write_atomic
-from roarfast.data import load
-from roarfast.explain.store import AttributionStore
+from roarfast._types import Numpy
+from roarfast.data import Dataset, load
+from roarfast.explain.store import AttributionStore, StoredMaps
 from roarfast.metrics.evaluation import evaluate
+from roarfast.metrics.inputs import PerChannel
 from roarfast.metrics.record import get_score
+from roarfast.metrics.table import Scores
 from roarfast.train.models import build_model, load_weights
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -76,7 +79,7 @@ def run(
     return text
 
 
-def read_map_files(path: Path) -> dict[str, Any]:
+def read_map_files(path: Path) -> dict[str, Numpy | StoredMaps]:
     """Maps by name from an `.npz` or `.npy` file or a folder of stored maps. Nothing is unpickled."""
     if path.is_dir():
         store = AttributionStore(path)
@@ -98,7 +101,7 @@ def read_map_files(path: Path) -> dict[str, Any]:
     return arrays
 
 
-def build(model: str, weights: Path | None, classes: int, channels: int) -> Any:
+def build(model: str, weights: Path | None, classes: int, channels: int) -> nn.Module:
     """A model with its weights; the number of classes is that of the weights."""
     if weights is None:
         return build_model(model, classes, channels, seed=0)
@@ -115,7 +118,7 @@ def build(model: str, weights: Path | None, classes: int, channels: int) -> Any:
     return network
 
 
-def normalisation(how: str, model: str, dataset: Any) -> tuple[Any, Any, str]:
+def normalisation(how: str, model: str, dataset: Dataset) -> tuple[PerChannel, PerChannel, str]:
     """Mean and standard deviation of the model's input, and words for them."""
     if how == "auto":
         how = "imagenet" if model.startswith("torchvision.models") else "data"
@@ -132,7 +135,7 @@ def normalisation(how: str, model: str, dataset: Any) -> tuple[Any, Any, str]:
     return mean, std, how
 
 
-def write(out: Path, scores: Any, text: str) -> None:
+def write(out: Path, scores: Scores, text: str) -> None:
     """The scores as files."""
     out.mkdir(parents=True, exist_ok=True)
     rows = scores.rows()

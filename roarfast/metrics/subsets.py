@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
 import roarfast as rf
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.responses import Responses
 
@@ -19,7 +18,7 @@ _KEPT = 1 << 27  # bytes of codes of random subsets that are kept for the next m
 
 
 def subset_effects(
-    problem: Problem, maps: Tensor, sizes: Sequence[float], draws: int, fill: Any, indicator: str, scored: str
+    problem: Problem, maps: Tensor, sizes: Sequence[float], draws: int, fill: Fill, indicator: str, scored: str
 ) -> tuple[Floats, Floats]:
     """Sums of attribution over random subsets, and what removing them costs.
 
@@ -47,7 +46,7 @@ def subset_effects(
 
 def _random_codes(problem: Problem, draw: int, sizes: Sequence[float], how: Perturbation) -> Tensor:
     """Codes of the nested random subsets of a draw: the same for all maps and fills."""
-    kept: dict[Any, Tensor] = problem.shared.setdefault("codes of subsets", {})
+    kept: dict[tuple[int, tuple[float, ...]], Tensor] = problem.shared.setdefault("codes of subsets", {})
     key = (draw, tuple(sizes))
     if key in kept:
         return kept[key]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from roarfast.metrics.plotting import plot_scores
-from roarfast.metrics.results import Comparison, Result, compare
+from roarfast.metrics.record import Detail
+from roarfast.metrics.resampling import Floats, Resampled
+from roarfast.metrics.results import Comparison, Curve, Result, compare
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 T = TypeVar("T")
 
@@ -39,6 +45,20 @@ class ScoreResults(_Named[Result]):
 
     _kind = "are no maps"
 
+    # What `__getattr__` finds in the only result.
+    map: str
+    value: float
+    low: float
+    high: float
+    better: str
+    measures: str
+    per_image: Floats | None
+    per_class: Floats
+    resampled: Resampled
+    curve: Curve
+    curves: Mapping[str, Curve]
+    details: Mapping[str, Detail]
+
     def __init__(self, score: str, results: dict[str, Result]) -> None:
         super().__init__(results)
         self.score = score
@@ -51,7 +71,7 @@ class ScoreResults(_Named[Result]):
             raise ValueError(f"there are several sets of maps: scores[{self.score!r}][name], name one of {names}")
         return next(iter(self._items.values()))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_") or (name not in Result.__dataclass_fields__ and name != "curve"):
             raise AttributeError(name)
         return getattr(self.only, name)
@@ -139,7 +159,7 @@ class Scores(_Named[ScoreResults]):
         parts += [f"<p>note: {html.escape(note)}</p>" for note in self.notes()]
         return "\n".join(parts)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """One row per score and maps, as a pandas data frame (needs pandas)."""
         try:
             import pandas
@@ -149,12 +169,12 @@ class Scores(_Named[ScoreResults]):
             ) from None
         return pandas.DataFrame(self.rows())
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, str | float]]:
         """One dictionary per score and maps."""
         keys = ("score", "map", "value", "low", "high", "better", "measures")
         return [{key: getattr(r, key) for key in keys} for by_map in self._items.values() for r in by_map.values()]
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """A matplotlib figure: one panel per score, curves with bands, or values with intervals."""
         return plot_scores(self)
 
@@ -170,7 +190,7 @@ def _text_table(head: tuple[str, ...], rows: list[list[str]]) -> list[str]:
 
 
 def _html_table(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    def cells(row: Any, tag: str) -> str:
+    def cells(row: Iterable[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) + "</tr>"
 
     return "<table>" + cells(head, "th") + "".join(cells(row, "td") for row in rows) + "</table>"

@@ -6,10 +6,13 @@ They need no training and no images, and tell a right score from a wrong one: `r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -61,7 +64,7 @@ class GaussianVotes:
         x = (2 * labels - 1)[:, None] * self.strength + rng.standard_normal((count, self.strength.size))
         return x.astype(np.float32), labels
 
-    def model(self) -> Any:
+    def model(self) -> nn.Linear:
         """The optimal model as an `nn.Linear` with two logits."""
         import torch
 
@@ -198,6 +201,6 @@ class LinearModels:
         answers = [(np.where(codes <= j, 0, x) @ self.weights[z] > 0) == (y == 1) for j in range(rates)]
         return np.stack(answers)
 
-    def model(self, z: int) -> Any:
+    def model(self, z: int) -> nn.Linear:
         """Model z as an `nn.Linear` with two logits."""
         return GaussianVotes(self.weights[z]).model()

@@ -169,6 +169,16 @@ def test_null_accuracy_that_rises_is_pooled():
     np.testing.assert_allclose(curve.own, [0.1, 0.55, 1.0])
 
 
+def test_tensors_of_answers_work_as_arrays_do():
+    torch = pytest.importorskip("torch")
+    own, null = np.array([[1.0, 0, 0, 0], [0, 0, 0, 0]]), np.array([[1.0, 1, 1, 0], [1, 0, 0, 0]])
+    tensors = [torch.from_numpy(a) for a in (own, null, np.ones(4))]
+    expected = equal_damage(own, null, np.ones(4), resamples=0).score.value
+    assert equal_damage(*tensors, resamples=0).score.value == expected
+    assert common_low([tensors[1]], tensors[2]) == common_low([null], np.ones(4))
+    assert np.array_equal(excess(*tensors[:2]), excess(own, null))
+
+
 def test_common_range():
     nulls = [np.array([[0.8], [0.4]]), np.array([[0.6], [0.1]])]
     assert common_low(nulls, [1.0]) == pytest.approx(0.4)

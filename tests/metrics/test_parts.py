@@ -141,3 +141,7 @@ def test_untrained_and_given_models(pictures):
     ):
         with pytest.raises(ValueError, match=message):
             metrics.parts(net, images, gradients(net), **{**options, **change})
+    with pytest.raises(
+        TypeError, match=r"other_models='untrained' needs a model that is a torch.nn.Module, got function"
+    ):
+        metrics.parts(lambda x: net(x), images, gradients(net), **options, other_models="untrained")

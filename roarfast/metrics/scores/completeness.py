@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from roarfast.metrics.maps import take_values
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
-from roarfast.metrics.record import Line, Outcome, Score, register
+from roarfast.metrics.record import Detail, Line, Outcome, Score, register
 from roarfast.metrics.scores.curves import TENTHS, as_rates
 
 
@@ -21,7 +20,7 @@ def completeness(
     maps: Tensor,
     *,
     rates: Sequence[float] = TENTHS,
-    fill: Any = "auto",
+    fill: Fill = "auto",
     values: str = "raw",
     matched: bool = True,
     noise: float = 0.01,
@@ -53,7 +52,7 @@ def completeness(
     threshold = 1 - np.array(rates)
     label = "accuracy lost"
     lines = {"completeness": Line(threshold, drop, "threshold (of the maximum)", label, responses)}
-    details: dict[str, Any] = {"removed": responses.removed.mean(1) if len(problem) else responses.rates}
+    details: dict[str, Detail] = {"removed": responses.removed.mean(1) if len(problem) else responses.rates}
     if matched:
         same_count = random_codes_like(codes, problem.random_maps(0), len(rates))
         other = problem.respond(None, rates, how, codes=same_count)

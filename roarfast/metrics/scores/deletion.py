@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import EARLY, as_rates, check_indicator, line
@@ -18,7 +17,7 @@ def deletion(
     maps: Tensor,
     *,
     rates: Sequence[float] = EARLY,
-    fill: Any = "dataset_mean",
+    fill: Fill = "dataset_mean",
     indicator: str = "probability",
     scored: str = "label",
     order: str = "morf",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.model import Model
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Line, Outcome, Score, register
 from roarfast.metrics.scores.curves import TENTHS, as_rates, check_indicator
@@ -20,11 +20,11 @@ def f_fidelity(
     problem: Problem,
     maps: Tensor,
     *,
-    model: Any = None,
+    model: Model | None = None,
     sizes: Sequence[float] = TENTHS,
     beta: float = 0.1,
     draws: int = 3,
-    fill: Any = "dataset_mean",
+    fill: Fill = "dataset_mean",
     indicator: str = "accuracy",
 ) -> Outcome:
     """Mean of Fid+ - Fid- over explanation sizes, never more than `beta` removed (Zheng et al.; higher is better).

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from torch import Tensor
 
+from roarfast.metrics.perturbation import Fill
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import check_indicator
@@ -19,7 +18,7 @@ def faithfulness_correlation(
     *,
     size: float = 0.1,
     draws: int = 50,
-    fill: Any = "dataset_mean",
+    fill: Fill = "dataset_mean",
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:

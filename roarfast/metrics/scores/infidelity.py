@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from roarfast.metrics.perturbation import Fill
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import as_rates, check_indicator
@@ -20,7 +20,7 @@ def infidelity(
     *,
     sizes: Sequence[float] = (0.1, 0.3, 0.5),
     draws: int = 10,
-    fill: Any = "dataset_mean",
+    fill: Fill = "dataset_mean",
     normalize: bool = True,
     indicator: str = "logit",
     scored: str = "label",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
+from roarfast.metrics.perturbation import Fill
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import EARLY
@@ -18,7 +18,7 @@ def pixel_flipping(
     maps: Tensor,
     *,
     rates: Sequence[float] = EARLY,
-    fill: Any = "zero",
+    fill: Fill = "zero",
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,25 @@ import torch
 from torch import Tensor
 
 import roarfast as rf
-from roarfast.metrics.perturbation import Perturbation
+from roarfast._types import Array, Numpy
+from roarfast.metrics.inputs import Integers
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import check_indicator, line
 
 
-def reference_map(maps: Any, top: float, *, seed: int = 0, index: Any = None) -> Any:
+@overload
+def reference_map(maps: Tensor, top: float, *, seed: int = 0, index: Integers | None = None) -> Tensor: ...
+
+
+@overload
+def reference_map(
+    maps: Numpy, top: float, *, seed: int = 0, index: Integers | None = None
+) -> npt.NDArray[np.float32]: ...
+
+
+def reference_map(maps: Array, top: float, *, seed: int = 0, index: Integers | None = None) -> Array:
     """Maps that rank the top pixels of other maps at random, and the rest below them.
 
     Args:
@@ -35,12 +47,12 @@ def reference_map(maps: Any, top: float, *, seed: int = 0, index: Any = None) ->
     """
     inside = rf.removal_mask(maps, top, seed=seed, index=index)
     noise = rf.pixel_random(tuple(maps.shape), seed=seed + 1, index=index)
-    if isinstance(maps, Tensor):
-        return torch.where(inside, torch.from_numpy(noise).to(maps.device), -1.0)
+    if isinstance(inside, Tensor):
+        return torch.where(inside, torch.from_numpy(noise).to(inside.device), -1.0)
     return np.where(inside, noise, np.float32(-1))
 
 
-def dice(a: Any, b: Any) -> npt.NDArray[np.float64]:
+def dice(a: Array, b: Array) -> npt.NDArray[np.float64]:
     """Dice similarity 2 |A ∩ B| / (|A| + |B|) of masks `[..., H, W]`; NaN where both are empty.
 
     Example:
@@ -72,7 +84,7 @@ def reference_flipping(
     *,
     top: float = 0.3,
     steps: int = 6,
-    fill: Any = "zero",
+    fill: Fill = "zero",
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Outcome, Score, register
 from roarfast.metrics.scores.curves import TENTHS, as_rates, check_indicator, line
@@ -20,7 +20,7 @@ def road(
     order: str = "both",
     indicator: str = "accuracy",
     noise: float = 0.01,
-    fill: object = "linear",
+    fill: Fill = "linear",
 ) -> Outcome:
     """ROAD without retraining (Rong et al.).
 
@@ -45,7 +45,7 @@ def road(
         raise ValueError(f"order must be 'both', 'morf' or 'lerf', got {order!r}")
     lines, areas = {}, {}
     for one in ("morf", "lerf") if order == "both" else (order,):
-        how = Perturbation(order=one, fill=fill, noise=noise)  # type: ignore[arg-type]
+        how = Perturbation(order=one, fill=fill, noise=noise)
         responses = problem.respond(maps, as_rates(rates), how)
         lines[one] = line(responses, indicator)
         areas[one] = responses.areas(indicator)

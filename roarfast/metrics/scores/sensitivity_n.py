@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from roarfast.metrics.perturbation import Fill
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Line, Outcome, Score, register
 from roarfast.metrics.scores.curves import as_rates, check_indicator
@@ -22,7 +22,7 @@ def sensitivity_n(
     *,
     sizes: Sequence[float] = SIZES,
     draws: int = 30,
-    fill: Any = "dataset_mean",
+    fill: Fill = "dataset_mean",
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:

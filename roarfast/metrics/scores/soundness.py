@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +11,10 @@ from torch import Tensor
 
 import roarfast as rf
 from roarfast.metrics.maps import take_values
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.problem import Problem
-from roarfast.metrics.record import Line, Outcome, Score, register
+from roarfast.metrics.record import Detail, Line, Outcome, Score, register
+from roarfast.metrics.resampling import Statistic
 from roarfast.metrics.responses import Responses
 
 Floats = npt.NDArray[np.float64]
@@ -205,7 +205,7 @@ def soundness(
     epsilon: float | None = None,
     level: float | None = None,
     levels: Sequence[float] = LEVELS,
-    fill: Any = "auto",
+    fill: Fill = "auto",
     values: str = "raw",
     smooth: int = 1,
     noise: float = 0.01,
@@ -256,7 +256,7 @@ def soundness(
     n = len(problem)
     ends = (float(responses.empty.correct.mean()), float(responses.whole.correct.mean())) if n else (0.0, 1.0)
     aim = sum(ends) / 2 if level is None else level
-    details: dict[str, Any] = {"level": aim, "saturated at": found.saturated, "maps that are 0": found.empty}
+    details: dict[str, Detail] = {"level": aim, "saturated at": found.saturated, "maps that are 0": found.empty}
     details |= {f"at {v:g}": float(q) for v, q in zip(levels, found.at(levels))}
     notes = []
     if found.empty:
@@ -290,7 +290,7 @@ def soundness_rates(step: float, convention: str = "exact") -> tuple[float, ...]
 
 def at_level(
     responses: Responses, mass: Floats, how: Convention, level: float, smooth: int, unreached: str = "nan"
-) -> Any:
+) -> Statistic:
     """Soundness at a level as a function of weights `[B, N]` of the images; flags are found anew for every resample."""
     correct = responses.values("accuracy")[::-1]  # [K, N]
     added = mass[:, :0:-1].T
