@@ -36,6 +36,26 @@ def test_the_page_is_what_the_records_say(tool, folder, tmp_path) -> None:
         assert path.read_text() == (RESULTS / folder / path.name).read_text(), path.name
 
 
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("cub20", ["cub20.py", "--out", "OUT"]),
+        ("roar-001", ["roar_families.py", "--out", "OUT"]),
+        ("svhn-subset", ["subset_page.py", "OUT"]),
+    ],
+)
+def test_the_page_is_what_the_tables_say(folder, command, tmp_path) -> None:
+    out = tmp_path / folder
+    shutil.copytree(RESULTS / folder, out)
+    (out / "README.md").unlink()
+    words = [str(TOOLS / command[0]), *(str(out) if word == "OUT" else word for word in command[1:])]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert {p.name for p in out.rglob("*")} == {p.name for p in (RESULTS / folder).rglob("*")}
+    for path in (p for p in out.rglob("*") if p.suffix in (".md", ".csv")):
+        assert path.read_text() == (RESULTS / folder / path.relative_to(out)).read_text(), path.name
+
+
 def test_planted_truth_of_the_page() -> None:
     with (RESULTS / "planted-truth" / "trust.csv").open() as file:
         rows = {(r["objects"], r["score"]): r for r in csv.DictReader(file)}
