@@ -14,8 +14,10 @@ NULL_MAPS, WATERMARK, HALVES, FILL_SAMPLE = 256, 257, 258, 259
 _F = np.float32
 
 
-def blocks(seed: int, sample: int, block: npt.ArrayLike, domain: int) -> npt.NDArray[np.uint32]:
-    """The four words of each block: `[..., 4]` for blocks `[...]`."""
+def blocks(
+    seed: int, sample: int | npt.NDArray[np.uint64], block: npt.ArrayLike, domain: int
+) -> npt.NDArray[np.uint32]:
+    """The four words of each block: `[..., 4]` for blocks `[...]`, of one sample or of as many."""
     b = np.asarray(block, np.uint64)
     low = np.uint64(0xFFFFFFFF)
     c = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.load import default_root, load
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("DeviceDataset", "Transform"):
         from roarfast.data import device  # torch, which loading does not need
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -76,8 +75,9 @@ def watermark(data: Dataset, kind: str, *, canvas: str = "image", labels: str = 
     stream = _STREAMS.get(data.split, 2)
     for start in range(0, len(data), _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, len(data)))
-        samples: Any = rows.astype(np.uint64)  # philox.blocks broadcasts over samples as over blocks
-        words = philox.blocks(seed, samples, np.full(len(rows), stream), philox.WATERMARK).astype(np.uint64)
+        words = philox.blocks(seed, rows.astype(np.uint64), np.full(len(rows), stream), philox.WATERMARK).astype(
+            np.uint64
+        )
         if labels == "random":
             dealt[rows] = ((words[:, 0] * np.uint64(data.num_classes)) >> np.uint64(32)).astype(np.int64)
         if stamps is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from torch import nn
 
@@ -19,7 +18,7 @@ def unseen_activations(model: nn.Module) -> list[str]:
     return sorted(kind.__name__ for kind in kinds - set(SUPPORTED_NON_LINEAR) - {nn.MultiheadAttention})
 
 
-def warn_of_unseen(model: nn.Module, made: Any) -> None:
+def warn_of_unseen(model: nn.Module, made: type) -> None:
     """Warns if `made`, a class, is a DeepLift of captum's that does not see some activations of the model."""
     if not any(base.__module__ == "captum.attr._core.deep_lift" for base in made.__mro__):
         return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +20,20 @@ from roarfast.explain.options import Options
 from roarfast.explain.passes import PASSES, Passes
 from roarfast.explain.plan import Plan
 from roarfast.explain.record import Estimator
+
+Estimators = str | Name | Estimator | Iterable[str | Name | Estimator]
+Ids = npt.ArrayLike | Tensor
+"""Integers `[N]`: sample ids, or classes."""
+
+
+class Settings(TypedDict, total=False):
+    """What `explain` hands on to `Explainer`."""
+
+    options: Options | None
+    target: str | int
+    aggregation: str | Aggregation
+    batch_size: int
+    seed: int
 
 
 class Explainer:
@@ -50,7 +65,7 @@ class Explainer:
     def __init__(
         self,
         model: nn.Module,
-        estimators: str | Name | Estimator | Iterable[str | Name | Estimator],
+        estimators: Estimators,
         *,
         options: Options | None = None,
         target: str | int = "predicted",
@@ -105,7 +120,12 @@ class Explainer:
         return twin
 
     def __call__(
-        self, x: Tensor, index: Any = None, labels: Any = None, *, out_device: torch.device | str | None = None
+        self,
+        x: Tensor,
+        index: Ids | None = None,
+        labels: Ids | None = None,
+        *,
+        out_device: torch.device | str | None = None,
     ) -> dict[str, Tensor]:
         """Maps for images.
 
@@ -210,7 +230,7 @@ class Explainer:
             self._layer = find_layer(self.model, self.options.gc_layer, x[:1].clone(), tokens=True)
         return self._layer
 
-    def _check(self, x: Any, index: Any, labels: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _check(self, x: object, index: Ids | None, labels: Ids | None) -> tuple[Tensor, Tensor, Tensor | None]:
         if not isinstance(x, Tensor):
             raise TypeError(f"x must be a torch tensor, got {type(x).__name__}")
         if x.ndim != 4:
@@ -230,7 +250,7 @@ class Explainer:
         return x, index, labels
 
 
-def _ids(name: str, values: Any) -> Tensor:
+def _ids(name: str, values: Ids) -> Tensor:
     tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.asarray(values))
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, got {tensor.dtype}")
@@ -238,7 +258,13 @@ def _ids(name: str, values: Any) -> Tensor:
 
 
 def explain(
-    model: nn.Module, x: Tensor, estimators: Any, *, index: Any = None, labels: Any = None, **settings: Any
+    model: nn.Module,
+    x: Tensor,
+    estimators: Estimators,
+    *,
+    index: Ids | None = None,
+    labels: Ids | None = None,
+    **settings: Unpack[Settings],
 ) -> dict[str, Tensor]:
     """Maps of several estimators for images `[N, C, H, W]`; `settings` are those of `Explainer`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Protocol
 
 from torch import Tensor, nn
 
@@ -13,6 +13,14 @@ from roarfast.explain.names import check_custom
 from roarfast.explain.record import Estimator
 
 Function = Callable[[nn.Module, Tensor, Tensor], Tensor]
+
+
+class Attribution(Protocol):
+    """An object like `captum.attr.Occlusion(model)`; what `attribute` takes besides inputs and target differs by class."""
+
+    @property
+    def attribute(self) -> Callable[..., Tensor | tuple[Tensor, ...]]:
+        """The maps of inputs."""
 
 
 class External(Estimator):
@@ -36,7 +44,7 @@ class External(Estimator):
         super().__init__(check_custom(name), function=function, random=True)
 
 
-def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:
+def of_captum_class(made: type, options: Mapping[str, object]) -> Function:
     """`f(model, x, target)` that makes an object of a class like `captum.attr.DeepLift` for the model and asks it.
 
     Options that the class takes go to it, the others to `.attribute`; a `layer` is a name of `model.named_modules()`.
@@ -45,11 +53,11 @@ def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:
 
     def function(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
         own = {name: options[name] for name in taken}
-        if isinstance(own.get("layer"), str):
+        if isinstance(layer_name := own.get("layer"), str):
             layers = {name.removeprefix("model."): layer for name, layer in model.named_modules()}
-            if own["layer"] not in layers:
-                raise ValueError(f"layer {own['layer']!r} is none of the model's: {', '.join(list(layers)[1:20])}")
-            own["layer"] = layers[own["layer"]]
+            if layer_name not in layers:
+                raise ValueError(f"layer {layer_name!r} is none of the model's: {', '.join(list(layers)[1:20])}")
+            own["layer"] = layers[layer_name]
         rest = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in options.items()
@@ -63,7 +71,7 @@ def of_captum_class(made: type, options: Mapping[str, Any]) -> Function:
     return function
 
 
-def from_captum(attribution: Any, name: str | None = None, **arguments: Any) -> External:
+def from_captum(attribution: Attribution, name: str | None = None, **arguments: object) -> External:
     """Makes an estimator of a `captum.attr` object, or of anything with `.attribute(inputs, target=…)`.
 
     Args:
@@ -87,6 +95,6 @@ def from_captum(attribution: Any, name: str | None = None, **arguments: Any) -> 
             )
         warn_of_unseen(model, type(attribution))
         result = attribution.attribute(x, target=target, **arguments)
-        return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
+        return result[0] if isinstance(result, tuple) else result
 
     return External(name or type(attribution).__name__.lower(), function)

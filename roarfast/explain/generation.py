@@ -6,7 +6,7 @@ import contextlib
 import platform
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +16,20 @@ from torch import Tensor
 import roarfast as rf
 from roarfast._progress import progress
 from roarfast.explain.explainer import Explainer
-from roarfast.explain.hashing import data_hash, model_hash
+from roarfast.explain.hashing import Rows, data_hash, model_hash
 from roarfast.explain.names import Name
 from roarfast.explain.options import Options
 from roarfast.explain.postprocess import PAPER, PostProcess
 from roarfast.explain.record import Estimator
 from roarfast.explain.store import AttributionStore, MapWriter, StoredMaps
 
+if TYPE_CHECKING:
+    from roarfast._types import Json
+
 TV_NORMALIZE = "minmax"
 
 
-def as_input(images: Any) -> Tensor:
+def as_input(images: npt.ArrayLike | Tensor) -> Tensor:
     """A batch of images as the float tensor `[N, C, H, W]` that a model takes.
 
     Float images pass as they are. uint8 images, `[N, C, H, W]` or `[N, H, W, C]` with 1, 3 or 4 channels, go to
@@ -40,7 +43,7 @@ def as_input(images: Any) -> Tensor:
     return x.float() / 255
 
 
-def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict[str, Any]:
+def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict[str, Json]:
     """What the maps of one estimator are made from: what must be equal for stored maps to be used again.
 
     Model and seed are left out (null) where the estimator does not depend on them.
@@ -48,7 +51,7 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
     record = explainer.plan.records[name.base]
     random = name.ensemble is not None or record.random
     alone = record.of_image is not None
-    identity = {
+    identity: dict[str, Json] = {
         "estimator": str(name),
         "options": _relevant(name, record, explainer.options),
         "target": None if alone else explainer.target,
@@ -63,10 +66,10 @@ def identity_of(explainer: Explainer, name: Name, model: str, data: str) -> dict
 def generate(
     store: AttributionStore,
     explainer: Explainer,
-    images: Any,
+    images: Rows,
     *,
-    labels: Any = None,
-    index: Any = None,
+    labels: npt.ArrayLike | None = None,
+    index: npt.ArrayLike | None = None,
     postprocess: Sequence[str | PostProcess] = PAPER,
     to_input: Callable[[Any], Tensor] = as_input,
     dtype: npt.DTypeLike = np.float32,
@@ -158,7 +161,7 @@ def _checked(example: Tensor) -> Tensor:
 _OF_NOISE = ("noise_samples", "noise", "noise_absolute", "input_range", "abs_before_average")
 
 
-def _relevant(name: Name, record: Estimator, options: Options) -> dict[str, Any]:
+def _relevant(name: Name, record: Estimator, options: Options) -> dict[str, Json]:
     keep = record.options + (() if name.ensemble is None else _OF_NOISE)
     if name.ensemble == "vg":
         keep += ("vg_unbiased",)

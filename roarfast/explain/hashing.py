@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from roarfast._files import file_checksum
 
 if TYPE_CHECKING:
-    from torch import nn
+    import numpy.typing as npt
+    from torch import Tensor, nn
+
+    from roarfast._types import Numpy
 
 
-def checksum(*arrays: np.ndarray[Any, Any]) -> str:
+class Rows(Protocol):
+    """Has a length and can be sliced: an array, a memory map, a tensor, maps of a store, a list."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> npt.ArrayLike | Tensor: ...
+
+
+def checksum(*arrays: Numpy) -> str:
     """Hash of the bytes of arrays, in order."""
     digest = hashlib.blake2b(digest_size=16)
     for a in arrays:
@@ -42,7 +53,7 @@ def model_hash(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def data_hash(*arrays: Any) -> str:
+def data_hash(*arrays: Rows) -> str:
     """Hash of images, labels, …: NumPy arrays or tensors `[N, ...]`, or anything with a length that can be sliced.
 
     Example:
@@ -54,8 +65,8 @@ def data_hash(*arrays: Any) -> str:
     for a in arrays:
         step = 1024
         for start in range(0, max(len(a), 1), step):  # in pieces: the array may be a memory map larger than memory
-            part = a[start : start + step]
-            part = part.detach().cpu().numpy() if hasattr(part, "detach") else np.asarray(part)
+            piece = a[start : start + step]
+            part: Numpy = piece.detach().cpu().numpy() if hasattr(piece, "detach") else np.asarray(piece)
             if start == 0:
                 digest.update(f"{part.dtype.str}:{(len(a), *part.shape[1:])};".encode())
             if part.size:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,21 +53,21 @@ def find_layer(model: nn.Module, name: str | None, example: Tensor, *, tokens: b
     norms: list[str] = []
     before_attention: list[str] = []
 
-    def recorder(name: str) -> Any:
-        def record(module: nn.Module, inputs: Any, output: Any) -> None:
+    def recorder(name: str) -> Callable[[nn.Module, object, object], None]:
+        def record(module: nn.Module, inputs: object, output: object) -> None:
             if isinstance(output, Tensor) and output.ndim == 4:
                 finished.append((output.shape[-2] * output.shape[-1] > 1, name))
 
         return record
 
-    def norm(name: str) -> Any:
-        def record(module: nn.Module, inputs: Any, output: Any) -> None:
+    def norm(name: str) -> Callable[[nn.Module, object, object], None]:
+        def record(module: nn.Module, inputs: object, output: object) -> None:
             if isinstance(output, Tensor) and output.ndim == 3:
                 norms.append(name)
 
         return record
 
-    def attention(module: nn.Module, inputs: Any, output: Any) -> None:
+    def attention(module: nn.Module, inputs: object, output: object) -> None:
         before_attention.extend(norms[-1:])
 
     hooks = []
@@ -115,7 +114,7 @@ class Capture:
             )
         return activation
 
-    def hook(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+    def hook(self, module: nn.Module, inputs: object, output: object) -> Tensor:
         """Forward hook. Hands a copy on, so that a later in-place ReLU leaves the captured activation alone."""
         if not isinstance(output, Tensor):
             raise ValueError(f"Grad-CAM needs a layer that returns a tensor, got {type(output).__name__}")

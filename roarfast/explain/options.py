@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roarfast.explain.quadrature import METHODS
+
+if TYPE_CHECKING:
+    from roarfast._types import Json
 
 BASELINES = ("image_mean",)
 CAM_COMBINE = ("sum", "mean-abs")
@@ -86,19 +89,19 @@ class Options:
         )
         return replace(preset, **changes)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """The fields as JSON values, for hashes: they keep the first name of a baseline, as stored keys do."""
         values = asdict(self) | ({"ig_baseline": "image-mean"} if self.ig_baseline == "image_mean" else {})
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-def _at_least(name: str, value: Any, low: int) -> None:
+def _at_least(name: str, value: object, low: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < low:
         raise ValueError(f"{name} must be at least {low}, got {value}")
 
 
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

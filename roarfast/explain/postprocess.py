@@ -7,11 +7,18 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roarfast._objects import check_name
+from roarfast._types import ArrayT
 from roarfast.explain.steps import KINDS, apply
-from roarfast.ops._arrays import ArrayT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from torch import Tensor
+
+Function = Callable[..., Any]
+"""A user's: `f(maps [..., H, W]) -> maps` of one library or of both; with a true attribute `random`, also of `seed` and `index`."""
 
 
 def _grammar() -> str:
@@ -42,20 +49,20 @@ class Step:
 
     kind: str
     numbers: tuple[float, ...] = ()
-    function: Callable[..., Any] | None = field(default=None, compare=False)
+    function: Function | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}({','.join(map(_format, self.numbers))})" if self.numbers else self.kind
 
-    def __call__(self, a: ArrayT, *, seed: int = 0, index: Any = None) -> ArrayT:
+    def __call__(self, a: ArrayT, *, seed: int = 0, index: npt.ArrayLike | Tensor | None = None) -> ArrayT:
         """The step applied to maps `[..., H, W]`; the random ones are keyed by (seed, sample id)."""
         if self.function is None:
-            return apply(KINDS[self.kind], a, self.numbers, seed, index)  # type: ignore[no-any-return]
+            return apply(KINDS[self.kind], a, self.numbers, seed, index)
         random = getattr(self.function, "random", False)
         result = self.function(a, seed=seed, index=index) if random else self.function(a)
         if getattr(result, "shape", None) != a.shape:
             raise ValueError(f"post-processing {self.kind!r} must keep the shape {tuple(a.shape)} of the maps")
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class PostProcess:
     steps: tuple[Step, ...] = ()
 
     @classmethod
-    def parse(cls, text: str | PostProcess, custom: Mapping[str, Callable[[Any], Any]] | None = None) -> PostProcess:
+    def parse(cls, text: str | PostProcess, custom: Mapping[str, Function] | None = None) -> PostProcess:
         """Reads a chain such as `"gaussian(1)|max(3)"`.
 
         Args:
@@ -88,7 +95,7 @@ class PostProcess:
         return cls(tuple(step for step in steps if step.kind != "plain"))
 
     @classmethod
-    def of(cls, name: str, function: Callable[[Any], Any]) -> PostProcess:
+    def of(cls, name: str, function: Function) -> PostProcess:
         """A post-processing made of one user function `f(maps [..., H, W]) -> maps`."""
         return cls.parse(name, {_check_name(name): function})
 
@@ -100,7 +107,7 @@ class PostProcess:
         """The chain in letters, digits, `-`, `_`, `.` and `+` only."""
         return str(self).replace("|", "+").replace("(", "-").replace(",", "x").replace(")", "")
 
-    def __call__(self, a: ArrayT, *, seed: int = 0, index: Any = None) -> ArrayT:
+    def __call__(self, a: ArrayT, *, seed: int = 0, index: npt.ArrayLike | Tensor | None = None) -> ArrayT:
         """Maps `[..., H, W]`, NumPy or torch, to maps of the same shape; the input is not modified.
 
         Args:
@@ -126,7 +133,7 @@ def _check_name(name: str) -> str:
     return check_name(name, "a post-processing")
 
 
-def _parse_step(part: str, text: str, custom: Mapping[str, Callable[[Any], Any]]) -> Step:
+def _parse_step(part: str, text: str, custom: Mapping[str, Function]) -> Step:
     match = _STEP.fullmatch(part)
     if match is None:
         raise _error(text, f"{part!r} does not follow the grammar")

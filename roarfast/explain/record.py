@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,7 +91,7 @@ class Estimator:
         if self.path and self.at_layer:
             raise ValueError(f"estimator {self.name!r}: along a path there are only gradients at the input")
 
-    def named(self, name: str, arguments: Mapping[str, Any]) -> Estimator:
+    def named(self, name: str, arguments: Mapping[str, object]) -> Estimator:
         """The same estimator under another name, with some arguments of its function set.
 
         Example:
@@ -100,9 +99,17 @@ class Estimator:
             >>> tone.named("louder", {"gain": 2}).of_image(torch.ones(1), None, 0, None)
             tensor([2.])
         """
-        which = next(kind for kind in ("of_pass", "of_image", "function") if getattr(self, kind) is not None)
-        changes: dict[str, Any] = {which: partial(getattr(self, which), **arguments)} if arguments else {}
-        return replace(self, name=name, **changes)
+
+        def bind(function: Callable[..., Tensor] | None) -> Callable[..., Tensor] | None:
+            return partial(function, **arguments) if function is not None and arguments else function
+
+        return replace(
+            self,
+            name=name,
+            of_pass=bind(self.of_pass),
+            of_image=bind(self.of_image),
+            function=bind(self.function),
+        )
 
     def __call__(self, model: nn.Module, x: Tensor, target: Tensor, seed: int, options: Options) -> Tensor:
         """What `function` returns, checked, as `[B, C, H, W]` or `[B, 1, H, W]`.

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast._types import ArrayT
+from roarfast._types import Numpy as Array
+
+if TYPE_CHECKING:
+    import torch
 
 Numbers = tuple[float, ...]
-Array = npt.NDArray[Any]
 Ids = npt.NDArray[np.int64]
 
 
@@ -62,11 +66,11 @@ def _nothing(numbers: Numbers) -> str:
     return "it takes no numbers" if numbers else ""
 
 
-def _maximum(a: Any, numbers: Numbers) -> Any:
+def _maximum(a: ArrayT, numbers: Numbers) -> ArrayT:
     return rf.maximum_filter(a, size=(int(numbers[0]), int(numbers[-1])))
 
 
-def _gaussian(a: Any, numbers: Numbers) -> Any:
+def _gaussian(a: ArrayT, numbers: Numbers) -> ArrayT:
     return rf.gaussian_filter(a, sigma=(numbers[0], numbers[-1]))
 
 
@@ -286,12 +290,11 @@ KINDS: dict[str, StepKind] = {
 """Every kind of step by name."""
 
 
-def apply(kind: StepKind, a: Any, numbers: Numbers, seed: int, index: Any) -> Any:
+def apply(kind: StepKind, a: ArrayT, numbers: Numbers, seed: int, index: npt.ArrayLike | torch.Tensor | None) -> ArrayT:
     """A step applied to maps `[..., H, W]`, NumPy or torch; the result is of the same library, dtype and device."""
     if kind.native:
         return kind.apply(a, numbers)
-    is_array = isinstance(a, np.ndarray)
-    values = a if is_array else _to_numpy(a)
+    values = a if isinstance(a, np.ndarray) else _to_numpy(a)
     if not np.issubdtype(values.dtype, np.floating):
         raise TypeError(f"maps must be floating point for post-processing {kind.name!r}, got {values.dtype}")
     if kind.random:
@@ -303,15 +306,15 @@ def apply(kind: StepKind, a: Any, numbers: Numbers, seed: int, index: Any) -> An
         result = kind.apply(values, numbers, seed, ids)
     else:
         result = kind.apply(values, numbers)
-    if is_array:
+    if isinstance(a, np.ndarray):
         return result
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(result)).to(a.device, a.dtype)
+    return cast("ArrayT", torch.from_numpy(np.ascontiguousarray(result)).to(a.device, a.dtype))
 
 
-def _to_numpy(a: Any) -> Array:
+def _to_numpy(a: torch.Tensor) -> Array:
     import torch
 
     a = a.detach().cpu()
-    return (a.float() if a.dtype == torch.bfloat16 else a).numpy()  # type: ignore[no-any-return]
+    return (a.float() if a.dtype == torch.bfloat16 else a).numpy()

@@ -9,7 +9,6 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import torch
 from torch import nn
 
 from roarfast._files import write_atomic
-from roarfast.data import load
+from roarfast.data import Dataset, load
 from roarfast.explain.explainer import Explainer
 from roarfast.explain.generation import as_input
 from roarfast.explain.model_state import Normalized, frozen
@@ -37,8 +36,8 @@ def picture_strip(
     explainer: Explainer,
     images: npt.NDArray[np.uint8],
     *,
-    index: Any = None,
-    labels: Any = None,
+    index: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
     captions: Sequence[str] = (),
     postprocess: Sequence[str | PostProcess] = PAPER_POSTPROCESS,
 ) -> Path:
@@ -163,7 +162,9 @@ def run(
     return picture_strip(out, explainer, pictures, index=index, captions=captions, postprocess=postprocess)
 
 
-def _train(data: str, test: Any, model: str, epochs: int, count: int, seed: int) -> tuple[nn.Module, Any, Any]:
+def _train(
+    data: str, test: Dataset, model: str, epochs: int, count: int, seed: int
+) -> tuple[nn.Module, tuple[float, ...], tuple[float, ...]]:
     training = load(data, "train", n=count)
     net = build_model(model, training.num_classes, training.image_shape[2], seed=seed)
     recipe = get_recipe("quick", model, epochs=epochs, batch_size=50, lr=0.03)  # few images, so many small steps

@@ -7,7 +7,7 @@ torch, and are imported when the checks are asked for.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roarfast.validate import check as _registry
 from roarfast.validate.check import Check, Outcome, Result, UnknownCheck, check, run
@@ -20,7 +20,7 @@ _GROUPS = ("flipping", "localisation", "soundness", "theorems", "votes")
 __all__ = ["CHECKS", "Check", "Outcome", "Result", "UnknownCheck", "check", "run", "select"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in ("CHECKS", "select"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for group in _GROUPS:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -38,7 +36,7 @@ def nested_block_map(index: Tensor, size: tuple[int, int], seed: int) -> Tensor:
     position is uniform: the rectangle of relative side s has its corner at (1 - s) p for a uniform point p, so the
     rectangles of growing s are nested, and a pixel's value is 1 minus the smallest s that reaches it.
     """
-    samples: Any = index.cpu().numpy().astype(np.uint64)  # philox.blocks broadcasts over samples as over blocks
+    samples = index.cpu().numpy().astype(np.uint64)
     words = philox.blocks(seed, samples, np.full(index.shape, _BLOCK_CENTRES), philox.BLOCK_RANDOM)
     # Half a grid step up: a corner never falls on the border, where the division below would be by zero.
     corner = ((words[:, :2] >> 8).astype(np.float64) + 0.5) * 2.0**-24  # [N, 2]
