@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from roarfast._types import Numpy
 from roarfast.compat import _impute, _imputer_class, _status
 from roarfast.compat._options import Options
 from roarfast.ops.percentile import percentile as _percentile
@@ -14,16 +16,55 @@ from roarfast.ops.percentile import percentile as _percentile
 if TYPE_CHECKING:
     import torch
 
+Model: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
+"""From images to outputs."""
+
+Targets: TypeAlias = "Sequence[Callable[[torch.Tensor], torch.Tensor]]"
+"""Per image, from its output to its score."""
+
+Scores: TypeAlias = npt.NDArray[np.floating]
+"""`[B]`, float32."""
+
+
+class Perturbation(Protocol):
+    """What is read of a `RemoveMostRelevantFirst` or `RemoveLeastRelevantFirst`, ours or the peer's."""
+
+    @property
+    def percentile(self) -> float | str: ...
+
+    @property
+    def imputer(self) -> _imputer_class.PeerImputer: ...
+
+
+class OwnPerturbation(Protocol):
+    """What is read of ours."""
+
+    @property
+    def percentile(self) -> float | str: ...
+
+    @property
+    def least(self) -> bool: ...
+
+    @property
+    def imputer(self) -> _imputer_class.NoisyLinearImputer: ...
+
+
+class OwnMetric(Protocol):
+    """A metric of ours."""
+
+    @property
+    def perturbation(self) -> OwnPerturbation: ...
+
 
 class Plan(NamedTuple):
     """What one metric removes and fills with."""
 
     percentile: float | str
     least: bool
-    imputer: Any
+    imputer: _imputer_class.PeerImputer
 
 
-def plan_of(perturbation: Any, most: type, least: type, imputer: type) -> Plan:
+def plan_of(perturbation: Perturbation, most: type, least: type, imputer: type) -> Plan:
     """The plan of a perturbation object; `Outside` if it is of another kind than these classes."""
     kind = type(perturbation)
     _status.require(kind in (most, least), f"a perturbation of type {kind.__name__}")
@@ -31,7 +72,7 @@ def plan_of(perturbation: Any, most: type, least: type, imputer: type) -> Plan:
     return Plan(perturbation.percentile, kind is least, perturbation.imputer)
 
 
-def check_inputs(images: Any, cams: Any) -> None:
+def check_inputs(images: torch.Tensor, cams: Numpy) -> None:
     """`Outside` unless these are images `[B, C, H, W]` of torch and maps `[B, H, W]` of NumPy."""
     import torch
 
@@ -60,7 +101,7 @@ def kept_pixels(cam: torch.Tensor, percentile: float | str, least: bool, options
     return (ranked < _threshold(ranked, float(percentile))).to(torch.float32)
 
 
-def _threshold(cam: torch.Tensor, percentile: float) -> Any:
+def _threshold(cam: torch.Tensor, percentile: float) -> float:
     # Equal to np.percentile bit for bit, and several times faster.
     return _percentile(cam.detach().cpu().numpy(), percentile).item()
 
@@ -81,7 +122,7 @@ def _otsu(ranked: torch.Tensor, options: Options) -> torch.Tensor:
     return torch.from_numpy(binary).to(ranked.device)
 
 
-def perturb(plan: Plan, images: torch.Tensor, cams: Any, options: Options) -> torch.Tensor:
+def perturb(plan: Plan, images: torch.Tensor, cams: Numpy, options: Options) -> torch.Tensor:
     """Images `[B, C, H, W]` with pixels removed by their maps: one solve, then the noise of each image in turn."""
     import torch
 
@@ -96,7 +137,9 @@ def perturb(plan: Plan, images: torch.Tensor, cams: Any, options: Options) -> to
     return _impute.impute_torch(host, removed, float(plan.imputer.noise), options, weights).to(images.device)
 
 
-def perturb_one_by_one(perturbation: Any, images: torch.Tensor, cams: Any) -> torch.Tensor:
+def perturb_one_by_one(
+    perturbation: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], images: torch.Tensor, cams: Numpy
+) -> torch.Tensor:
     """The same for a perturbation of any kind, a callable of an image and its map."""
     import torch
 
@@ -104,7 +147,7 @@ def perturb_one_by_one(perturbation: Any, images: torch.Tensor, cams: Any) -> to
     return torch.stack(parts).to(images.device)
 
 
-def of_targets(model: Any, images: torch.Tensor, targets: Sequence[Any]) -> Any:
+def of_targets(model: Model, images: torch.Tensor, targets: Targets) -> Scores:
     """Scores `[B]`, float32."""
     import torch
 
@@ -113,20 +156,29 @@ def of_targets(model: Any, images: torch.Tensor, targets: Sequence[Any]) -> Any:
     return np.asarray([target(output).cpu().numpy() for target, output in zip(targets, outputs)], np.float32)
 
 
-def clean_scores(images: torch.Tensor, targets: Sequence[Any], model: Any) -> Any:
+def clean_scores(images: torch.Tensor, targets: Targets, model: Model) -> Scores:
     """Scores of the untouched images."""
     return of_targets(model, images, targets)
 
 
 def mean_of_plans(
-    plans: Sequence[Plan], options: Sequence[Options], clean: Any, images: Any, cams: Any, targets: Any, model: Any
-) -> Any:
+    plans: Sequence[Plan],
+    options: Sequence[Options],
+    clean: Scores,
+    images: torch.Tensor,
+    cams: Numpy,
+    targets: Targets,
+    model: Model,
+) -> Scores:
     """The mean change of the scores over plans, each with one forward pass."""
     changes = [of_targets(model, perturb(p, images, cams, o), targets) - clean for p, o in zip(plans, options)]
     return np.mean(np.asarray(changes, np.float32), axis=0)
 
 
-def mean_over(metrics: Sequence[Any], clean: Any, images: Any, cams: Any, targets: Any, model: Any) -> Any:
+def mean_over(
+    metrics: Sequence[OwnMetric], clean: Scores, images: torch.Tensor, cams: Numpy, targets: Targets, model: Model
+) -> Scores:
     """`mean_of_plans` of our own metrics."""
     plans = [Plan(m.perturbation.percentile, m.perturbation.least, m.perturbation.imputer) for m in metrics]
-    return mean_of_plans(plans, [p.imputer.options for p in plans], clean, images, cams, targets, model)
+    options = [m.perturbation.imputer.options for m in metrics]
+    return mean_of_plans(plans, options, clean, images, cams, targets, model)

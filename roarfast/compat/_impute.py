@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast import _backend
+from roarfast._types import Numpy
 from roarfast.compat import _random
 from roarfast.compat._options import Options
 from roarfast.compat._status import Outside, require
@@ -18,7 +19,14 @@ from roarfast.ops.impute_linear import ROAD_WEIGHTS, impute_linear
 if TYPE_CHECKING:
     import torch
 
-    Weighting = Sequence[tuple[tuple[int, int], float]]
+EitherT = TypeVar("EitherT", Numpy, "torch.Tensor")
+"""One library for all arrays of a call."""
+
+Weighting: TypeAlias = Sequence[tuple[tuple[int, int], float]]
+"""((dy, dx), weight) of neighbours."""
+
+Weights: TypeAlias = npt.NDArray[np.float64] | None
+"""3×3; None for ROAD's."""
 
 # road_evaluation's list of (offset, weight), which grad-cam and Quantus share: equal, in its order.
 NEIGHBORS_WEIGHTS: list[tuple[tuple[int, int], float]] = [
@@ -35,7 +43,7 @@ def sample_ids(n: int) -> list[int]:
     return [next(_ids) for _ in range(n)]
 
 
-def weights_3x3(weighting: Weighting) -> npt.NDArray[np.float64] | None:
+def weights_3x3(weighting: Weighting) -> Weights:
     """The 3×3 weights of a list of (offset, weight); None for ROAD's own.
 
     Raises:
@@ -51,7 +59,14 @@ def weights_3x3(weighting: Weighting) -> npt.NDArray[np.float64] | None:
     return None if np.allclose(weights, ROAD_WEIGHTS, rtol=1e-12) else weights
 
 
-def solve(x: Any, removed: Any, options: Options, weights: Any = None, noise: float = 0.0, ids: Any = None) -> Any:
+def solve(
+    x: EitherT,
+    removed: EitherT,
+    options: Options,
+    weights: Weights = None,
+    noise: float = 0.0,
+    ids: npt.NDArray[np.int64] | None = None,
+) -> EitherT:
     """Imputes images `[..., C, H, W]`, with Philox noise or none; float16 in float32, uint8 as float32.
 
     Raises:
@@ -87,7 +102,7 @@ def removed_of(mask: torch.Tensor) -> torch.Tensor:
     return gone
 
 
-def check_image(image: Any, mask: Any) -> None:
+def check_image(image: torch.Tensor, mask: torch.Tensor) -> None:
     """`Outside` unless these are an image [C, H, W] and a mask [H, W] of torch, on one device."""
     import torch
 
@@ -99,7 +114,7 @@ def check_image(image: Any, mask: Any) -> None:
     require(image.dtype in known, f"an image of dtype {image.dtype}")
 
 
-def add_torch_noise(solved: Any, removed: Any, noise: float, dtype: Any = None) -> None:
+def add_torch_noise(solved: EitherT, removed: EitherT, noise: float, dtype: torch.dtype | None = None) -> None:
     """Adds noise as road_evaluation and grad-cam draw it: torch.randn(C, n) per image, pixels in raster order, on the CPU.
 
     Args:
@@ -110,21 +125,24 @@ def add_torch_noise(solved: Any, removed: Any, noise: float, dtype: Any = None) 
     """
     import torch
 
-    channels, host = solved.shape[1], isinstance(solved, np.ndarray)
-    counts = [int(np.count_nonzero(g)) for g in removed] if host else removed.flatten(1).sum(1).tolist()
+    channels = solved.shape[1]
+    if isinstance(removed, np.ndarray):
+        counts = [int(np.count_nonzero(g)) for g in removed]
+    else:
+        counts = removed.flatten(1).sum(1).tolist()
     # Drawn even for noise 0, as theirs is: the generator must be left in the same state.
     sizes = [channels * n for n in counts]
-    drawn = _random.torch_normals(sizes, dtype)
+    drawn: Numpy | None = _random.torch_normals(sizes, dtype)
     if drawn is None:
         parts = [torch.randn(n, dtype=dtype) for n in sizes]
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
         drawn = (whole if whole.dtype == torch.float64 else whole.float()).numpy()
     if noise == 0 or not any(sizes):
         return
-    if host and drawn.dtype == np.float32:
+    if isinstance(solved, np.ndarray) and drawn.dtype == np.float32:
         add = getattr(_backend.cpu(), f"add_in_order_{solved.dtype}")
         add(solved, removed, drawn, noise, len(solved), channels, removed[0].size)
-    elif host:
+    elif isinstance(solved, np.ndarray):
         solved[np.broadcast_to(removed[:, None], solved.shape)] += noise * drawn
     else:
         spread = torch.zeros_like(solved).masked_scatter_(
@@ -138,9 +156,9 @@ def impute_torch(
     removed: torch.Tensor,
     noise: float,
     options: Options,
-    weights: Any = None,
-    ids: Any = None,
-    noise_dtype: Any = None,
+    weights: Weights = None,
+    ids: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    noise_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """Images `[B, C, H, W]` with one solve for all of them and the noise of each in turn.
 
@@ -158,17 +176,20 @@ def impute_torch(
     """
     import torch
 
-    # NumPy's way into the kernel is shorter than torch's dispatcher, which counts for small images.
-    host = images.device.type == "cpu"
-    x: Any = images.numpy() if host and images.dtype != torch.bfloat16 else images.float() if host else images
-    x, gone = (np.asarray(x), np.ascontiguousarray(removed.numpy())) if host else (x, removed)
-    if options.noise == "philox":
-        ids = sample_ids(len(x)) if ids is None else ids
-        result = solve(x, gone, options, weights, float(noise), np.asarray(ids, np.int64))
+    def imputed(x: EitherT, gone: EitherT) -> EitherT:
+        if options.noise == "philox":
+            chosen = sample_ids(len(x)) if ids is None else ids
+            return solve(x, gone, options, weights, float(noise), np.asarray(chosen, np.int64))
+        solved = solve(x, gone, options, weights)
+        add_torch_noise(solved, gone, float(noise), noise_dtype)
+        return solved
+
+    if images.device.type == "cpu":
+        # NumPy's way into the kernel is shorter than torch's dispatcher, which counts for small images.
+        x = (images.float() if images.dtype == torch.bfloat16 else images).numpy()
+        result = torch.from_numpy(imputed(x, np.ascontiguousarray(removed.numpy())))
     else:
-        result = solve(x, gone, options, weights)
-        add_torch_noise(result, gone, float(noise), noise_dtype)
-    result = torch.from_numpy(result) if host else result
+        result = imputed(images, removed)
     if images.dtype == torch.uint8:
         result = result.round_().clamp_(0, 255)
-    return result if result.dtype == images.dtype else result.to(images.dtype)  # type: ignore[no-any-return]
+    return result if result.dtype == images.dtype else result.to(images.dtype)

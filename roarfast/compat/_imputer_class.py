@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,33 @@ from roarfast.compat._options import Options
 
 if TYPE_CHECKING:
     import torch
+
+
+class PeerImputer(Protocol):
+    """What is read of a `NoisyLinearImputer` of a peer, or of a copy; it may have a `weighting`."""
+
+    noise: float
+
+
+class WeightedImputer(PeerImputer, Protocol):
+    """One that has it."""
+
+    weighting: _impute.Weighting | None
+
+
+ImputerCall: TypeAlias = "Callable[[PeerImputer, torch.Tensor, torch.Tensor], torch.Tensor]"
+"""The `__call__(self, img, mask)` of one."""
+
+
+class ImputerOptions(TypedDict, total=False):
+    """The arguments of our `NoisyLinearImputer`."""
+
+    noise: float
+    weighting: _impute.Weighting | None
+    mode: str
+    noise_source: str
+    tol: float | None
+    seed: int
 
 
 class NoisyLinearImputer:
@@ -41,7 +68,7 @@ class NoisyLinearImputer:
     def __init__(
         self,
         noise: float = 0.01,
-        weighting: Any = _impute.NEIGHBORS_WEIGHTS,
+        weighting: _impute.Weighting | None = _impute.NEIGHBORS_WEIGHTS,
         *,
         mode: str = "faithful",
         noise_source: str = "peer",
@@ -70,7 +97,7 @@ class NoisyLinearImputer:
         return result
 
 
-def chosen_weights(peer: str, weighting: Any, options: Options) -> Any:
+def chosen_weights(peer: str, weighting: _impute.Weighting | None, options: Options) -> _impute.Weights:
     """3×3 weights, or None for ROAD's: what the originals always take."""
     if weighting is None or weighting is _impute.NEIGHBORS_WEIGHTS or list(weighting) == _impute.NEIGHBORS_WEIGHTS:
         return None
@@ -80,7 +107,7 @@ def chosen_weights(peer: str, weighting: Any, options: Options) -> Any:
     return None
 
 
-def fast_call(original: Callable[..., Any], peer: str, options: Options, tested: bool) -> Callable[..., Any]:
+def fast_call(original: ImputerCall, peer: str, options: Options, tested: bool) -> ImputerCall:
     """A `__call__(self, img, mask)` for a class whose original `__call__` is given.
 
     Args:
@@ -92,7 +119,7 @@ def fast_call(original: Callable[..., Any], peer: str, options: Options, tested:
     """
     trial = _Trial(original, options)
 
-    def __call__(self: Any, img: Any, mask: Any) -> Any:
+    def __call__(self: PeerImputer, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         try:
             _impute.check_image(img, mask)
             _status.require(tested or trial.agrees(self), "other numbers than road_evaluation on a trial image")
@@ -111,20 +138,20 @@ def fast_call(original: Callable[..., Any], peer: str, options: Options, tested:
 class _Trial:
     """Whether instances of an unknown class give road_evaluation's numbers, noise included; tried once per kind."""
 
-    def __init__(self, original: Callable[..., Any], options: Options) -> None:
+    def __init__(self, original: ImputerCall, options: Options) -> None:
         self.original = original
         self.tol = Options(tol=options.tol)
-        self.known: dict[Any, bool] = {}
+        self.known: dict[tuple[type, object, str], bool] = {}
         self.lock = threading.Lock()
 
-    def agrees(self, instance: Any) -> bool:
+    def agrees(self, instance: PeerImputer) -> bool:
         key = (type(instance), getattr(instance, "noise", None), repr(getattr(instance, "weighting", None)))
         with self.lock:
             if key not in self.known:
                 self.known[key] = self._try(instance)
             return self.known[key]
 
-    def _try(self, instance: Any) -> bool:
+    def _try(self, instance: PeerImputer) -> bool:
         import torch
 
         generator = torch.Generator().manual_seed(0)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._types import Numpy
 from roarfast.compat._status import Outside, require
 from roarfast.ops._border import ALIASES, MODES
 
-Array = npt.NDArray[Any]
+DType: TypeAlias = np.dtype[Any]  # its kind is asked for as the code runs
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-COMPLEX: dict[np.dtype[Any], np.dtype[Any]] = {
+COMPLEX: dict[DType, DType] = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
 }
 
 
-def arrays(a: Any, output: Any) -> tuple[Array, Array | None, np.dtype[Any]]:
+def arrays(a: npt.ArrayLike, output: Numpy | npt.DTypeLike | None) -> tuple[Numpy, Numpy | None, DType]:
     """The input, the array to write to if there is one, and the dtype of the result."""
     if not isinstance(a, np.ndarray):
         # Arrays of other libraries have their own rules in SciPy.
@@ -42,21 +43,22 @@ def arrays(a: Any, output: Any) -> tuple[Array, Array | None, np.dtype[Any]]:
         require(dtype.kind != "b" or not isinstance(output, str), "an output that is no number")
         out = None
     else:
-        require(type(output) is np.ndarray and output.shape == a.shape, "an output of another type or shape")
+        if type(output) is not np.ndarray or output.shape != a.shape:
+            raise Outside("an output of another type or shape")
         require(output.flags.writeable, "a read-only output")
         out, dtype = output, output.dtype.newbyteorder("=")
     require((a.dtype.kind == "c") == (dtype.kind == "c"), "an output of another kind than the input")
     return a, out, dtype
 
 
-def axes(axes: Any, ndim: int) -> tuple[int, ...]:
+def axes(axes: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
     """Axis numbers, all >= 0."""
     if axes is None:
         return tuple(range(ndim))
     if not isinstance(axes, Iterable):
         axes = (axes,)
     try:
-        numbers = [operator.index(axis) for axis in axes]  # type: ignore[union-attr]
+        numbers = [operator.index(axis) for axis in axes]
     except TypeError:
         raise Outside("axes that are no integers") from None
     require(all(-ndim <= axis < ndim for axis in numbers), "axes out of range")
@@ -65,7 +67,7 @@ def axes(axes: Any, ndim: int) -> tuple[int, ...]:
     return positive
 
 
-def sequence(value: Any, n: int) -> list[Any]:
+def sequence(value: object, n: int) -> list[object]:
     """One value for every axis, or a sequence of as many."""
     if isinstance(value, str) or not np.iterable(value):
         return [value] * n
@@ -74,54 +76,58 @@ def sequence(value: Any, n: int) -> list[Any]:
     return values
 
 
-def numbers(values: list[Any], name: str) -> list[float]:
+def numbers(values: Sequence[object], name: str) -> list[float]:
     """Finite numbers, as floats."""
-    require(all(isinstance(v, (int, float, np.integer, np.floating)) for v in values), f"{name} that is no number")
-    require(all(np.isfinite(v) for v in values), f"{name} that is not finite")
-    return [float(v) for v in values]
+    found = [v for v in values if isinstance(v, (int, float, np.integer, np.floating))]
+    require(len(found) == len(values), f"{name} that is no number")
+    require(all(np.isfinite(v) for v in found), f"{name} that is not finite")
+    return [float(v) for v in found]
 
 
-def integers(values: list[Any], name: str, low: int | None = None, high: int | None = None) -> list[int]:
+def integers(values: Sequence[object], name: str, low: int | None = None, high: int | None = None) -> list[int]:
     """Integers in [low, high]."""
-    require(all(isinstance(v, (int, np.integer)) for v in values), f"{name} that is no integer")
-    allowed = all((low is None or v >= low) and (high is None or v <= high) for v in values)
+    found = [int(v) for v in values if isinstance(v, (int, np.integer))]
+    require(len(found) == len(values), f"{name} that is no integer")
+    allowed = all((low is None or v >= low) and (high is None or v <= high) for v in found)
     require(allowed, f"{name} out of range")
-    return [int(v) for v in values]
+    return found
 
 
-def modes(values: list[Any]) -> list[str]:
+def modes(values: Sequence[object]) -> list[str]:
     """The names of border modes as our filters spell them."""
-    names = [ALIASES.get(v, v) if isinstance(v, str) else v for v in values]
-    require(all(isinstance(v, str) and v in MODES for v in names), "an unknown mode")
+    names = [ALIASES.get(v, v) for v in values if isinstance(v, str)]
+    require(len(names) == len(values) and all(v in MODES for v in names), "an unknown mode")
     return names
 
 
-def radius(sigma: float, truncate: Any, radius: Any) -> int:
+def radius(sigma: float, truncate: float, radius: object) -> int:
     """Where a kernel ends, as SciPy computes it."""
     if sigma <= 1e-15:
         return 0
     if radius is None:
         require(isinstance(truncate, (int, float, np.integer, np.floating)), "truncate that is no number")
         radius = int(float(truncate) * sigma + 0.5)
-    require(isinstance(radius, (int, np.integer)) and bool(0 <= radius < 2**28), "a radius out of range")
+    if not isinstance(radius, (int, np.integer)) or not 0 <= radius < 2**28:
+        raise Outside("a radius out of range")
     return int(radius)
 
 
-def constant(cval: Any, used: bool) -> float:
+def constant(cval: complex, used: bool) -> float:
     """`cval` as a float; 0 if no axis uses it."""
     if not used:
         return 0.0
-    require(isinstance(cval, (int, float, np.integer, np.floating)), "a cval that is no real number")
+    if not isinstance(cval, (int, float, np.integer, np.floating)):
+        raise Outside("a cval that is no real number")
     require(bool(np.isfinite(cval)), "a cval that is not finite")
     return float(cval)
 
 
-def is_single(a: np.dtype[Any], result: np.dtype[Any]) -> bool:
+def is_single(a: DType, result: DType) -> bool:
     """Whether input and result are of single precision."""
     return a in (np.float32, np.complex64) and result in (np.float32, np.complex64)
 
 
-def exact_dtype(a: Array, factor: int) -> np.dtype[Any]:
+def exact_dtype(a: Numpy, factor: int) -> DType:
     """The float in which integers up to `factor` times the largest of `a` are exact."""
     if a.dtype.itemsize <= 2:
         return np.dtype(np.float32)
@@ -131,7 +137,7 @@ def exact_dtype(a: Array, factor: int) -> np.dtype[Any]:
     return np.dtype(np.float64)
 
 
-def maximum_dtype(a: Array, dtype: np.dtype[Any], constant: float) -> np.dtype[Any]:
+def maximum_dtype(a: Numpy, dtype: DType, constant: float) -> DType:
     """The dtype in which maxima of `a` are exact."""
     require(a.dtype.kind != "c" and dtype.kind != "c", "complex numbers")
     both_float = a.dtype.kind == "f" and dtype.kind == "f"

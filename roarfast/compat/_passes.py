@@ -8,36 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from roarfast._types import Numpy
+
+ArgumentsT = TypeVar("ArgumentsT")
 
 # Below this many values after the filtered axes, rows are too short for vectors: the axes are moved to the end instead.
 SHORT_ROWS = 16
 
 
-class Axis(NamedTuple):
+class Axis(NamedTuple, Generic[ArgumentsT]):
     """One axis to filter, and its own arguments."""
 
     axis: int
-    arguments: tuple[Any, ...]
+    arguments: ArgumentsT
 
 
 # (images [n, h, w], arguments along rows or None, arguments along columns or None, out) -> None
-Kernel = Callable[[Array, "tuple[Any, ...] | None", "tuple[Any, ...] | None", Array], None]
+Kernel: TypeAlias = Callable[[Numpy, ArgumentsT | None, ArgumentsT | None, Numpy], None]
 
 
-def run_rounded(kernel: Kernel, a: Array, axes: Sequence[Axis], rounded: np.dtype[Any]) -> Array:
+def run_rounded(
+    kernel: Kernel[ArgumentsT], a: Numpy, axes: Sequence[Axis[ArgumentsT]], rounded: np.dtype[np.generic]
+) -> Numpy:
     """`run`, with what SciPy stores between axes: each pass in the dtype of `a`, its result rounded to `rounded`."""
     for axis in axes:
         a = run(kernel, a, [axis]).astype(rounded).astype(a.dtype)
     return a
 
 
-def run(kernel: Kernel, a: Array, axes: Sequence[Axis]) -> Array:
+def run(kernel: Kernel[ArgumentsT], a: Numpy, axes: Sequence[Axis[ArgumentsT]]) -> Numpy:
     """Filters `a` along the axes, in their order, and returns a new contiguous array.
 
     Args:
@@ -77,14 +80,14 @@ def _is_short(shape: tuple[int, ...], first: int, second: int) -> bool:
     return min(math.prod(shape[first + 1 :]), math.prod(shape[second + 1 :])) < SHORT_ROWS
 
 
-def _moved(kernel: Kernel, a: Array, first: Axis, second: Axis) -> Array:
+def _moved(kernel: Kernel[ArgumentsT], a: Numpy, first: Axis[ArgumentsT], second: Axis[ArgumentsT]) -> Numpy:
     moved = np.ascontiguousarray(np.moveaxis(a, (first.axis, second.axis), (-2, -1)))
     images = moved.reshape(-1, *moved.shape[-2:])
     filtered = _call(kernel, images, first.arguments, second.arguments).reshape(moved.shape)
     return np.ascontiguousarray(np.moveaxis(filtered, (-2, -1), (first.axis, second.axis)))
 
 
-def _call(kernel: Kernel, images: Array, rows: tuple[Any, ...] | None, columns: tuple[Any, ...] | None) -> Array:
+def _call(kernel: Kernel[ArgumentsT], images: Numpy, rows: ArgumentsT | None, columns: ArgumentsT | None) -> Numpy:
     out = np.empty_like(images)
     kernel(images, rows, columns, out)
     return out

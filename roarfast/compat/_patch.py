@@ -7,24 +7,27 @@ import functools
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TypeAlias
 
 from roarfast import _backend
 from roarfast.compat import _imputer_class, _peers, _slots, _status
 from roarfast.compat._options import Options
 
+Wanted: TypeAlias = str | type
+"""A peer by name, or a class like NoisyLinearImputer."""
+
 _lock = threading.RLock()
 _active: dict[str, int] = {}  # patches in force, per peer
 _tested: dict[str, bool] = {}
-_requests: dict[object, tuple[tuple[Any, ...], Options]] = {}  # of the tokens in force, for worker processes
-_enabled: list[tuple[Any, object]] = []  # by enable(): what was asked for, and its token
+_requests: dict[object, tuple[tuple[Wanted, ...], Options]] = {}  # of the tokens in force, for worker processes
+_enabled: list[tuple[Wanted, object]] = []  # by enable(): what was asked for, and its token
 
 
-def _name(peer: Any) -> str:
+def _name(peer: Wanted) -> str:
     return peer if isinstance(peer, str) else f"{peer.__module__}.{peer.__qualname__}"
 
 
-def _targets(peer: Any, options: Options) -> list[_slots.Target]:
+def _targets(peer: Wanted, options: Options) -> list[_slots.Target]:
     if isinstance(peer, type):
         return _imputer_class.targets(peer, _name(peer), options)
     if not isinstance(peer, str):
@@ -35,7 +38,7 @@ def _targets(peer: Any, options: Options) -> list[_slots.Target]:
     return record.targets(replaced, options)
 
 
-def _apply(peers: tuple[Any, ...], options: Options) -> object:
+def _apply(peers: tuple[Wanted, ...], options: Options) -> object:
     with _lock:
         token = _slots.push([target for peer in peers for target in _targets(peer, options)])
         _requests[token] = (peers, options)
@@ -82,7 +85,7 @@ class patch(contextlib.ContextDecorator):
     """
 
     def __init__(
-        self, *peers: Any, mode: str = "faithful", noise: str = "peer", tol: float | None = None, seed: int = 0
+        self, *peers: str | type, mode: str = "faithful", noise: str = "peer", tol: float | None = None, seed: int = 0
     ) -> None:
         if not peers:
             raise ValueError(f"patch needs at least one peer: one of {', '.join(_peers.MODULES)}, or a class")
@@ -105,7 +108,9 @@ class patch(contextlib.ContextDecorator):
         _undo(self._tokens.pop())
 
 
-def enable(*peers: Any, mode: str = "faithful", noise: str = "peer", tol: float | None = None, seed: int = 0) -> None:
+def enable(
+    *peers: str | type, mode: str = "faithful", noise: str = "peer", tol: float | None = None, seed: int = 0
+) -> None:
     """`patch` until `disable` is called: for notebooks and the first line of a script.
 
     Example:
@@ -116,7 +121,7 @@ def enable(*peers: Any, mode: str = "faithful", noise: str = "peer", tol: float 
     wanted = patch(*peers, mode=mode, noise=noise, tol=tol, seed=seed)
     with _lock:
         # One token per peer, so that each can be disabled alone; all or none if one of them fails.
-        done: list[tuple[Any, object]] = []
+        done: list[tuple[Wanted, object]] = []
         try:
             for peer in wanted.peers:
                 done.append((peer, _apply((peer,), wanted.options)))
@@ -127,7 +132,7 @@ def enable(*peers: Any, mode: str = "faithful", noise: str = "peer", tol: float 
         _enabled.extend(done)
 
 
-def disable(*peers: Any) -> None:
+def disable(*peers: str | type) -> None:
     """Undo `enable`: of these peers, or of all. Blocks of `patch` that are open stay in force."""
     with _lock:
         for peer, token in list(_enabled):
@@ -180,7 +185,7 @@ def worker_init_fn() -> Callable[[int], None]:
         return functools.partial(_init_worker, tuple(_requests.values()))
 
 
-def _init_worker(requests: tuple[tuple[tuple[Any, ...], Options], ...], worker: int) -> None:
+def _init_worker(requests: tuple[tuple[tuple[Wanted, ...], Options], ...], worker: int) -> None:
     _backend.set_num_threads(1)
     for peers, options in requests:
         missing = tuple(peer for peer in peers if not _active.get(_name(peer)))  # forked workers have them already

@@ -9,7 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from roarfast.compat._options import Options
 from roarfast.compat._slots import Target
@@ -24,6 +24,10 @@ MODULES = {
     "roar": "roarfast.compat.roar",
     "scipy": "roarfast.compat.ndimage",
 }
+
+
+Replaced: TypeAlias = Mapping[str, Any]
+"""Functions and classes of a peer, which have no types of ours, by a short name."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Peer:
     name: str
     distribution: str | None
     versions: tuple[str, ...]
-    load: Callable[[], Mapping[str, Any]]
-    targets: Callable[[Mapping[str, Any], Options], list[Target]]
+    load: Callable[[], Replaced]
+    targets: Callable[[Replaced, Options], list[Target]]
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -65,7 +69,7 @@ def version(peer: Peer) -> str | None:
         return None
 
 
-def digest(function: Any) -> str:
+def digest(function: Callable[..., object]) -> str:
     """Of the source of a function or class; empty where there is none to read."""
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
@@ -74,7 +78,7 @@ def digest(function: Any) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def is_tested(peer: Peer, replaced: Mapping[str, Any]) -> bool:
+def is_tested(peer: Peer, replaced: Replaced) -> bool:
     """Whether version and sources are those of the conformance suite; warns once if not."""
     installed = version(peer)
     what = f"version {installed}" if installed else "this copy"

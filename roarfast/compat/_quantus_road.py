@@ -5,20 +5,45 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast import _backend
+from roarfast._types import Numpy
 from roarfast.compat import _impute, _random, _slots, _status
 from roarfast.compat._options import Options
 
-Array = npt.NDArray[Any]
+Perturb: TypeAlias = Callable[..., Numpy]
+"""A `perturb_func` of Quantus: (arr, indices or mask, ...) -> Numpy, with keywords of its own."""
 
 
-def targets(road: type, options: Options, functions: tuple[Callable[..., Any], ...]) -> list[_slots.Target]:
+class _Model(Protocol):
+    """What is used of Quantus' `ModelInterface`."""
+
+    predict: Callable[..., Numpy]
+
+    def shape_input(self, x: Numpy, shape: tuple[int, ...], channel_first: bool, batched: bool) -> Numpy: ...
+
+
+class _Road(Protocol):
+    """What is used of Quantus' `ROAD`."""
+
+    perturb_func: Perturb
+    percentages: Sequence[float]
+    a_size: int | None
+    evaluation_scores: Any  # a list of arrays, by batch, that becomes a dict by percentage
+
+
+class _Irof(Protocol):
+    """What is used of Quantus' `IROF`."""
+
+    perturb_func: Perturb
+
+
+def targets(road: type, options: Options, functions: tuple[Perturb, ...]) -> list[_slots.Target]:
     """What is replaced in the class; nothing in 0.5.3, whose ROAD goes image by image and has none of these faults.
 
     Args:
@@ -30,7 +55,9 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
         return []
     original_batch = _slots.original(road, "evaluate_batch")
 
-    def evaluate_batch(self: Any, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **kwargs: Any) -> Any:
+    def evaluate_batch(
+        self: _Road, model: _Model, x_batch: Numpy, y_batch: Numpy, a_batch: Numpy, **kwargs: object
+    ) -> list[Numpy]:
         try:
             noise = _noise(self.perturb_func, functions)
             order = _pixel_order(x_batch, a_batch, options)
@@ -40,6 +67,7 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
             return original_batch(self, model=model, x_batch=x_batch, y_batch=y_batch, a_batch=a_batch, **kwargs)
         _status.fast("quantus", "ROAD")
         hits = []
+        assert self.a_size is not None  # Quantus calls custom_batch_preprocess first
         for percentage in self.percentages:
             count = int(self.a_size * percentage / 100)
             perturbed = _impute_batch(x_batch, order[:, :count], noise, options)
@@ -48,7 +76,7 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
             hits.append(y_batch == np.argmax(model.predict(inputs), axis=-1))
         return [np.stack(hits, axis=1).astype(int)]
 
-    def custom_batch_preprocess(self: Any, a_batch: Any, **kwargs: Any) -> None:
+    def custom_batch_preprocess(self: _Road, a_batch: Numpy, **kwargs: object) -> None:
         size = a_batch[0].size
         if self.a_size is None or options.fixed:
             self.a_size = size
@@ -58,7 +86,7 @@ def targets(road: type, options: Options, functions: tuple[Callable[..., Any], .
                 f'ROAD keeps the size of the first maps it saw ({self.a_size}) for maps of {size}, as the original does; mode="fixed" does not',
             )
 
-    def custom_postprocess(self: Any, **kwargs: Any) -> None:
+    def custom_postprocess(self: _Road, **kwargs: object) -> None:
         scores = self.evaluation_scores
         if len(scores) > 1 and not options.fixed:
             _status.warn_once(
@@ -85,19 +113,23 @@ def irof_targets(irof: type, options: Options) -> list[_slots.Target]:
         return []
     original = _slots.original(irof, "evaluate_batch")
 
-    def evaluate_batch(self: Any, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, **kwargs: Any) -> Any:
+    def evaluate_batch(
+        self: _Irof, model: _Model, x_batch: Numpy, y_batch: Numpy, a_batch: Numpy, **kwargs: object
+    ) -> Numpy:
         changed, watched = copy.copy(self), copy.copy(model)  # both stay as they are, for use without the patch
         perturb, predict = self.perturb_func, model.predict
-        here: list[Array] = []  # by step: which images have a segment left
-        predictions: list[Array] = []  # of the images as they came, then by step
+        here: list[Numpy] = []  # by step: which images have a segment left
+        predictions: list[Numpy] = []  # of the images as they came, then by step
 
-        def with_channels(arr: Any, mask: Any, **extra: Any) -> Any:
-            here.append(mask.reshape(len(mask), -1).any(1))
+        def with_channels(arr: Numpy, mask: Numpy, **extra: object) -> Numpy:
+            left: Numpy = np.asarray(mask.reshape(len(mask), -1).any(1))
+            here.append(left)
             return perturb(arr=arr, mask=np.broadcast_to(mask, arr.shape), **extra)
 
-        def recorded(*args: Any, **extra: Any) -> Any:
+        def recorded(*args: object, **extra: object) -> Numpy:
             result = predict(*args, **extra)
-            predictions.append(np.asarray(result)[np.arange(len(result)), y_batch])
+            chosen: Numpy = np.asarray(result)[np.arange(len(result)), y_batch]
+            predictions.append(chosen)
             return result
 
         changed.perturb_func, watched.predict = with_channels, recorded
@@ -120,15 +152,16 @@ def irof_targets(irof: type, options: Options) -> list[_slots.Target]:
     return [_slots.Target(irof, "evaluate_batch", evaluate_batch)]
 
 
-def _noise(perturb: Any, functions: tuple[Callable[..., Any], ...]) -> float:
+def _noise(perturb: Perturb, functions: tuple[Perturb, ...]) -> float:
     """The noise of a metric's `perturb_func`, if that is one of these functions and takes nothing else."""
-    _status.require(isinstance(perturb, functools.partial) and not perturb.args, "a perturbation of another kind")
+    if not isinstance(perturb, functools.partial) or perturb.args:
+        raise _status.Outside("a perturbation of another kind")
     wrapped = [getattr(perturb.func, "__wrapped__", perturb.func), perturb.func]
     _status.require(any(f in functions for f in wrapped), "a perturbation of another kind")
     return float(perturb.keywords.get("noise", 0.01))
 
 
-def _pixel_order(x_batch: Any, a_batch: Any, options: Options) -> Array:
+def _pixel_order(x_batch: Numpy, a_batch: Numpy, options: Options) -> npt.NDArray[np.intp]:
     """Pixels of each map, most relevant first, `[B, H W]`.
 
     Quantus ranks all channels of an image of which it then indexes one: right for one channel, an IndexError for more.
@@ -144,7 +177,7 @@ def _pixel_order(x_batch: Any, a_batch: Any, options: Options) -> Array:
     return np.argsort(-a_batch.reshape(len(a_batch), -1), axis=1)
 
 
-def add_noise(solved: Array, indices: Array, noise: float, repeat: bool = False) -> Array:
+def add_noise(solved: Numpy, indices: Numpy, noise: float, repeat: bool = False) -> Numpy:
     """Adds noise as Quantus draws it: randn(C, k) per image from NumPy's global generator, column j for `indices[j]`.
 
     Args:
@@ -167,19 +200,19 @@ def add_noise(solved: Array, indices: Array, noise: float, repeat: bool = False)
     return solved
 
 
-def _impute_batch(x_batch: Array, indices: Array, noise: float, options: Options) -> Array:
+def _impute_batch(x_batch: Numpy, indices: npt.NDArray[np.intp], noise: float, options: Options) -> Numpy:
     b, _, h, w = x_batch.shape
     removed = np.zeros((b, h * w), np.bool_)
     np.put_along_axis(removed, indices, True, axis=1)
     removed = removed.reshape(b, h, w)
     if options.noise == "philox":
         ids = np.asarray(_impute.sample_ids(b), np.int64)
-        return _impute.solve(x_batch, removed, options, None, noise, ids).astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
+        return _impute.solve(x_batch, removed, options, None, noise, ids).astype(x_batch.dtype, copy=False)
     solved = add_noise(_impute.solve(x_batch, removed, options), indices, noise)
-    return solved.astype(x_batch.dtype, copy=False)  # type: ignore[no-any-return]
+    return solved.astype(x_batch.dtype, copy=False)
 
 
-def _warn_of_no_change(x_batch: Array, perturbed: Array) -> None:
+def _warn_of_no_change(x_batch: Numpy, perturbed: Numpy) -> None:
     """Quantus compares each image with all that were perturbed so far; it can only warn if its own did not change."""
     for i, image in enumerate(x_batch):
         if np.allclose(image, perturbed[i], equal_nan=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +34,18 @@ _torch_lock = threading.Lock()
 def numpy_normals(rows: int, columns: int) -> npt.NDArray[np.float64]:
     """`np.random.randn(rows, columns)`."""
     if rows * columns >= NUMPY_WORTH and _numpy_is_known():
-        state: Any = np.random.mtrand._rand  # type: ignore[attr-defined]
+        state: np.random.RandomState = np.random.mtrand._rand  # type: ignore[attr-defined]
         if type(state._bit_generator) is np.random.MT19937:
             with state._bit_generator.lock:
                 return _numpy_draw(state, rows, columns)
     return np.random.randn(rows, columns)  # noqa: NPY002 - the generator that peers draw from
 
 
-def _numpy_draw(state: Any, rows: int, columns: int) -> npt.NDArray[np.float64]:
-    _, key, next_word, has_kept, kept = state.get_state()
-    place, cached = np.array([next_word, has_kept], np.int64), np.array([kept], np.float64)
+def _numpy_draw(state: np.random.RandomState, rows: int, columns: int) -> npt.NDArray[np.float64]:
+    found = state.get_state(legacy=False)
+    key = found["state"]["key"]
+    place = np.array([found["state"]["pos"], found["has_gauss"]], np.int64)
+    cached = np.array([found["gauss"]], np.float64)
     out = np.empty((rows, columns))
     _backend.cpu().numpy_normals(key, place, cached, out, out.size)
     state.set_state(("MT19937", key, int(place[0]), int(place[1]), float(cached[0])))
@@ -70,7 +72,7 @@ def _numpy_is_known() -> bool:
 # ---- torch
 
 
-def torch_normals(sizes: Sequence[int], dtype: Any = None) -> npt.NDArray[np.float32] | None:
+def torch_normals(sizes: Sequence[int], dtype: torch.dtype | None = None) -> npt.NDArray[np.float32] | None:
     """`torch.randn(size)` on the CPU for every size in turn, as one array; None where torch must be asked instead."""
     import torch
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from roarfast._types import Numpy
 
 if TYPE_CHECKING:
     import torch
 
 
 def kept(
-    explanation: npt.NDArray[Any],
+    explanation: Numpy,
     jitter: npt.NDArray[np.float64],
     share: float,
     most: bool,
     least_share: bool,
-    image: Any,
+    image: torch.Tensor,
 ) -> torch.Tensor:
     """uint8 `[H, W]`, 0 = removed.
 
@@ -44,7 +46,7 @@ def kept(
     return torch.from_numpy((~removed).astype(np.uint8)).reshape(h, w)
 
 
-def _top(values: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
+def _top(values: Numpy, count: int) -> npt.NDArray[np.bool_]:
     """The `count` largest values; which of equal ones, torch's unstable sort decides, as in the original."""
     import torch
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
 
 from roarfast.compat._status import warn_once
 
-_MISSING: Any = object()
+_MISSING = object()
 _lock = threading.RLock()
+
+Owner: TypeAlias = ModuleType | type | dict[str, object]
+"""What has attributes (or items) that can be replaced."""
 
 
 class Target(NamedTuple):
     """One attribute of a module or class, or one item of a dict, and what to put there."""
 
-    owner: Any
+    owner: Owner
     name: str
-    replacement: Any
+    replacement: object
 
 
 class _Slot:
@@ -26,16 +31,16 @@ class _Slot:
     with the last.
     """
 
-    def __init__(self, owner: Any, name: str) -> None:
+    def __init__(self, owner: Owner, name: str) -> None:
         self.owner, self.name = owner, name
         self.original = self.current()
-        self.layers: list[tuple[object, Any]] = []
+        self.layers: list[tuple[object, object]] = []
         self.shown = self.original
 
-    def current(self) -> Any:
+    def current(self) -> object:
         # vars() and not getattr(): a staticmethod must come back as the staticmethod it was, and an attribute that
         # was inherited must be inherited again.
-        attributes = self.owner if isinstance(self.owner, dict) else vars(self.owner)
+        attributes: Mapping[str, object] = self.owner if isinstance(self.owner, dict) else vars(self.owner)
         return attributes.get(self.name, _MISSING)
 
     def show(self) -> None:
@@ -85,11 +90,13 @@ def pop(token: object) -> None:
                 del _slots[key]
 
 
-def original(owner: Any, name: str) -> Any:
+def original(owner: Owner, name: str) -> Any:
     """The attribute as it is without any patch of ours: `getattr`, or the item of a dict."""
     with _lock:
         slot = _slots.get((id(owner), name))
     if slot is None or slot.original is _MISSING:
         return owner[name] if isinstance(owner, dict) else getattr(owner, name)
     value = slot.original
-    return value.__get__(None, owner) if isinstance(value, (staticmethod, classmethod)) else value
+    if isinstance(owner, type) and isinstance(value, (staticmethod, classmethod)):
+        return value.__get__(None, owner)
+    return value

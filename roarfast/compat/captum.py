@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -56,7 +56,17 @@ class RandomRemoval:
         self._next_id = 0
         self._lock = threading.Lock()
 
-    def __call__(self, inputs: Any, baselines: Any = None) -> Any:
+    @overload
+    def __call__(self, inputs: torch.Tensor, baselines: object = None) -> tuple[torch.Tensor, torch.Tensor]: ...
+
+    @overload
+    def __call__(
+        self, inputs: tuple[torch.Tensor, ...], baselines: object = None
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]: ...
+
+    def __call__(
+        self, inputs: torch.Tensor | tuple[torch.Tensor, ...], baselines: object = None
+    ) -> tuple[torch.Tensor, torch.Tensor] | tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
         """(perturbations, perturbed inputs), tuples if `inputs` is one; `baselines` are ignored."""
         if isinstance(inputs, tuple):
             pairs = [self._perturb(x) for x in inputs]
@@ -74,7 +84,7 @@ class RandomRemoval:
             removed = removal_mask(pixel_random(size, seed, ids, device=x.device), self.drop)
         detached = x.detach()
         tol = self.options.tol_for(str(x.dtype).removeprefix("torch."))
-        perturbed: Any = impute_linear(detached, removed, self.noise, seed, np.asarray(ids), tol)
+        perturbed = impute_linear(detached, removed, self.noise, seed, np.asarray(ids), tol)
         _status.fast("captum", "RandomRemoval")
         return detached - perturbed, perturbed
 

@@ -7,20 +7,30 @@ Change the import (`from roarfast.compat.grad_cam import ROADCombined`; grad-cam
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from roarfast._extras import install_advice
 from roarfast._torchvision import import_torchvision
+from roarfast._types import Numpy
 from roarfast.compat import _grad_cam_scores as scores
-from roarfast.compat import _imputer_class, _slots, _status
+from roarfast.compat import _impute, _imputer_class, _slots, _status
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer, digest
+from roarfast.compat._peers import Peer, Replaced, digest
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import torch
 
+    from roarfast.compat._imputer_class import ImputerOptions
+
 PERCENTILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
+
+Fill: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
+"""Of an image `[C, H, W]` and `[H, W]`: of an imputer the pixels that stay, of a perturbation the map."""
+
+ImputerT = TypeVar("ImputerT", bound=Fill)
 
 
 class NoisyLinearImputer(_imputer_class.NoisyLinearImputer):
@@ -30,7 +40,7 @@ class NoisyLinearImputer(_imputer_class.NoisyLinearImputer):
     peer = "grad-cam"
 
 
-class RemoveMostRelevantFirst:
+class RemoveMostRelevantFirst(Generic[ImputerT]):
     """Removes the pixels of an image that reach a percentile of the map: `percentile` 80 removes 20 %.
 
     Args:
@@ -40,17 +50,17 @@ class RemoveMostRelevantFirst:
 
     least = False
 
-    def __init__(self, percentile: float | str, imputer: Any) -> None:
+    def __init__(self, percentile: float | str, imputer: ImputerT) -> None:
         self.percentile = percentile
         self.imputer = imputer
 
     def __call__(self, input_tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The image `[C, H, W]` with pixels removed by the map `mask` `[H, W]`."""
         kept = scores.kept_pixels(mask, self.percentile, self.least, getattr(self.imputer, "options", Options()))
-        return self.imputer(input_tensor, kept)  # type: ignore[no-any-return]
+        return self.imputer(input_tensor, kept)
 
 
-class RemoveLeastRelevantFirst(RemoveMostRelevantFirst):
+class RemoveLeastRelevantFirst(RemoveMostRelevantFirst[ImputerT]):
     """As `RemoveMostRelevantFirst`, of 1 - map."""
 
     least = True
@@ -63,18 +73,40 @@ class PerturbationConfidenceMetric:
         perturbation: `RemoveMostRelevantFirst(percentile, imputer)` or `RemoveLeastRelevantFirst(...)`.
     """
 
-    def __init__(self, perturbation: Any) -> None:
+    def __init__(self, perturbation: Fill) -> None:
         self.perturbation = perturbation
+
+    @overload
+    def __call__(
+        self,
+        input_tensor: torch.Tensor,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
+        return_visualization: Literal[False] = ...,
+        return_diff: bool = ...,
+    ) -> scores.Scores: ...
+
+    @overload
+    def __call__(
+        self,
+        input_tensor: torch.Tensor,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
+        return_visualization: bool,
+        return_diff: bool = ...,
+    ) -> scores.Scores | tuple[scores.Scores, torch.Tensor]: ...
 
     def __call__(
         self,
         input_tensor: torch.Tensor,
-        cams: Any,
-        targets: Sequence[Callable[[torch.Tensor], torch.Tensor]],
-        model: torch.nn.Module,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
         return_visualization: bool = False,
         return_diff: bool = True,
-    ) -> Any:
+    ) -> scores.Scores | tuple[scores.Scores, torch.Tensor]:
         """Scores `[B]`: after removal minus before (or after alone), and the images if wanted.
 
         Args:
@@ -87,12 +119,17 @@ class PerturbationConfidenceMetric:
         """
         clean = scores.clean_scores(input_tensor, targets, model) if return_diff else None
         kinds = (RemoveMostRelevantFirst, RemoveLeastRelevantFirst, NoisyLinearImputer)
-        if type(self.perturbation) in kinds[:2] and type(self.perturbation.imputer) is NoisyLinearImputer:
-            plan = scores.plan_of(self.perturbation, *kinds)
-            images = scores.perturb(plan, input_tensor, cams, plan.imputer.options)
+        perturbation = self.perturbation
+        if (
+            isinstance(perturbation, RemoveMostRelevantFirst)
+            and type(perturbation) in kinds[:2]
+            and type(perturbation.imputer) is NoisyLinearImputer
+        ):
+            plan = scores.plan_of(perturbation, *kinds)
+            images = scores.perturb(plan, input_tensor, cams, perturbation.imputer.options)
             _status.fast("grad-cam", "PerturbationConfidenceMetric")
         else:
-            images = scores.perturb_one_by_one(self.perturbation, input_tensor, cams)
+            images = scores.perturb_one_by_one(perturbation, input_tensor, cams)
         result = scores.of_targets(model, images, targets)
         result = result if clean is None else result - clean
         return (result, images) if return_visualization else result
@@ -101,27 +138,39 @@ class PerturbationConfidenceMetric:
 class ROADMostRelevantFirst(PerturbationConfidenceMetric):
     """ROAD, most relevant pixels first; `percentile` 80 removes 20 %. `options`: those of `NoisyLinearImputer`."""
 
-    def __init__(self, percentile: float | str = 80, **options: Any) -> None:
+    perturbation: RemoveMostRelevantFirst[NoisyLinearImputer]
+
+    def __init__(self, percentile: float | str = 80, **options: Unpack[ImputerOptions]) -> None:
         super().__init__(RemoveMostRelevantFirst(percentile, NoisyLinearImputer(**options)))
 
 
 class ROADLeastRelevantFirst(PerturbationConfidenceMetric):
     """ROAD, least relevant pixels first; `percentile` 20 removes 80 %. `options`: those of `NoisyLinearImputer`."""
 
-    def __init__(self, percentile: float | str = 20, **options: Any) -> None:
+    perturbation: RemoveLeastRelevantFirst[NoisyLinearImputer]
+
+    def __init__(self, percentile: float | str = 20, **options: Unpack[ImputerOptions]) -> None:
         super().__init__(RemoveLeastRelevantFirst(percentile, NoisyLinearImputer(**options)))
 
 
 class ROADMostRelevantFirstAverage:
     """The mean of `ROADMostRelevantFirst` over percentiles, with one clean forward pass."""
 
-    metric: type[PerturbationConfidenceMetric] = ROADMostRelevantFirst
+    metric: type[ROADMostRelevantFirst | ROADLeastRelevantFirst] = ROADMostRelevantFirst
 
-    def __init__(self, percentiles: Sequence[float] = PERCENTILES, **options: Any) -> None:
+    def __init__(self, percentiles: Sequence[float] = PERCENTILES, **options: Unpack[ImputerOptions]) -> None:
         self.percentiles = percentiles
         self.metrics = [self.metric(p, **options) for p in percentiles]
 
-    def __call__(self, input_tensor: torch.Tensor, cams: Any, targets: Any, model: Any, *, clean: Any = None) -> Any:
+    def __call__(
+        self,
+        input_tensor: torch.Tensor,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
+        *,
+        clean: scores.Scores | None = None,
+    ) -> scores.Scores:
         """Scores `[B]`; `clean`: the scores of the untouched images, if they are known."""
         if clean is None:
             clean = scores.clean_scores(input_tensor, targets, model)
@@ -146,12 +195,14 @@ class ROADCombined:
         (2,)
     """
 
-    def __init__(self, percentiles: Sequence[float] = PERCENTILES, **options: Any) -> None:
+    def __init__(self, percentiles: Sequence[float] = PERCENTILES, **options: Unpack[ImputerOptions]) -> None:
         self.percentiles = percentiles
         self.morf_averager = ROADMostRelevantFirstAverage(percentiles, **options)
         self.lerf_averager = ROADLeastRelevantFirstAverage(percentiles, **options)
 
-    def __call__(self, input_tensor: torch.Tensor, cams: Any, targets: Any, model: Any) -> Any:
+    def __call__(
+        self, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
+    ) -> scores.Scores:
         """Scores `[B]`; higher is better."""
         clean = scores.clean_scores(input_tensor, targets, model)
         lerf = self.lerf_averager(input_tensor, cams, targets, model, clean=clean)
@@ -162,7 +213,27 @@ class ROADCombined:
 # ---- the patch
 
 
-def _load() -> Mapping[str, Any]:
+class _Metric(Protocol):
+    """What is read of the peer's `PerturbationConfidenceMetric`."""
+
+    perturbation: scores.Perturbation
+
+
+class _Averager(Protocol):
+    """What is read of the peer's `AveragerAcrossThresholds`; its `imputer` makes metrics."""
+
+    imputer: Callable[[float], _Metric]
+    percentiles: Sequence[float]
+
+
+class _Combined(Protocol):
+    """What is read of the peer's `ROADCombined`."""
+
+    lerf_averager: _Averager
+    morf_averager: _Averager
+
+
+def _load() -> Replaced:
     try:
         import_torchvision()  # grad-cam imports it, which fails beside a torch that it was not built for
         road = importlib.import_module("pytorch_grad_cam.metrics.road")
@@ -180,7 +251,7 @@ def _load() -> Mapping[str, Any]:
     }
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     imputer = replaced["NoisyLinearImputer"]
     metric, averager = replaced["PerturbationConfidenceMetric"], replaced["AveragerAcrossThresholds"]
     combined = replaced["ROADCombined"]
@@ -190,20 +261,22 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     original_combined = _slots.original(combined, "__call__")
     original_init = _slots.original(imputer, "__init__")
 
-    def init(self: Any, noise: float = 0.01, weighting: Any = None) -> None:
+    def init(
+        self: _imputer_class.WeightedImputer, noise: float = 0.01, weighting: _impute.Weighting | None = None
+    ) -> None:
         original_init(self, noise)
         if weighting is not None:
             self.weighting = weighting  # the original drops it, so that it could be neither honoured nor warned of
 
     def call_metric(
-        self: Any,
-        input_tensor: Any,
-        cams: Any,
-        targets: Any,
-        model: Any,
+        self: _Metric,
+        input_tensor: torch.Tensor,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
         return_visualization: bool = False,
         return_diff: bool = True,
-    ) -> Any:
+    ) -> scores.Scores | tuple[scores.Scores, torch.Tensor]:
         try:
             plan = scores.plan_of(self.perturbation, *kinds)
             scores.check_inputs(input_tensor, cams)
@@ -217,18 +290,27 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
         result = result if clean is None else result - clean
         return (result, images) if return_visualization else result
 
-    def average(metrics: Sequence[Any], clean: Any, input_tensor: Any, cams: Any, targets: Any, model: Any) -> Any:
+    def average(
+        metrics: Sequence[_Metric],
+        clean: scores.Scores,
+        input_tensor: torch.Tensor,
+        cams: Numpy,
+        targets: scores.Targets,
+        model: scores.Model,
+    ) -> scores.Scores:
         plans = [scores.plan_of(metric.perturbation, *kinds) for metric in metrics]
         return scores.mean_of_plans(plans, [options] * len(plans), clean, input_tensor, cams, targets, model)
 
-    def eligible(metrics: Sequence[Any], input_tensor: Any, cams: Any, model: Any) -> None:
+    def eligible(metrics: Sequence[_Metric], input_tensor: torch.Tensor, cams: Numpy, model: scores.Model) -> None:
         _status.require(not getattr(model, "training", False), "a model in training mode: forward passes may differ")
         for each in metrics:
             _status.require(type(each).__call__ is metric.__call__, "a metric with a call of its own")
             scores.plan_of(each.perturbation, *kinds)
         scores.check_inputs(input_tensor, cams)
 
-    def call_averager(self: Any, input_tensor: Any, cams: Any, targets: Any, model: Any) -> Any:
+    def call_averager(
+        self: _Averager, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
+    ) -> scores.Scores:
         try:
             metrics = [self.imputer(percentile) for percentile in self.percentiles]
             _status.require(all(isinstance(each, metric) for each in metrics), "an average of other metrics")
@@ -240,7 +322,9 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
         _status.fast("grad-cam", "AveragerAcrossThresholds")
         return average(metrics, clean, input_tensor, cams, targets, model)
 
-    def call_combined(self: Any, input_tensor: Any, cams: Any, targets: Any, model: Any) -> Any:
+    def call_combined(
+        self: _Combined, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
+    ) -> scores.Scores:
         try:
             both = []
             for each in (self.lerf_averager, self.morf_averager):

@@ -10,37 +10,42 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._types import Numpy
 from roarfast.compat import _ndimage_domain as domain
 from roarfast.compat import _passes, _slots, _status
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer
+from roarfast.compat._peers import Peer, Replaced
 from roarfast.ops import gaussian_filter as _gaussian
 from roarfast.ops import maximum_filter as _maximum
 from roarfast.ops import sobel as _sobel
 
-Array = npt.NDArray[Any]
+Output: TypeAlias = Numpy | npt.DTypeLike | None
+"""Where to write the result, or its dtype."""
+
+_Gaussian: TypeAlias = tuple[float, int, int, str]  # of an axis: sigma, radius, order, mode
+_Window: TypeAlias = tuple[int, int, str]  # size, origin, mode
 
 MAX_ORDER = 16  # of a derivative: beyond, weights of both signs cancel and the order of a sum shows
 
 
 def gaussian_filter(
-    input: Any,
-    sigma: Any,
-    order: Any = 0,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    truncate: Any = 4.0,
+    input: npt.ArrayLike,
+    sigma: float | Sequence[float],
+    order: int | Sequence[int] = 0,
+    output: Output = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: complex = 0.0,
+    truncate: float = 4.0,
     *,
-    radius: Any = None,
-    axes: Any = None,
-) -> Any:
+    radius: int | Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+) -> Numpy:
     """`scipy.ndimage.gaussian_filter`, along any axes, with derivatives, `output=` and a mode per axis.
 
     Fast for float32, float64, complex64 and complex128 results of any such or integer input. Integer results (SciPy
@@ -54,7 +59,7 @@ def gaussian_filter(
     """
     arguments = (input, sigma, order, output, mode, cval, truncate)
 
-    def attempt() -> Any:
+    def attempt() -> Numpy:
         a, out, dtype = domain.arrays(input, output)
         _status.require(dtype in domain.FLOATS or dtype in domain.COMPLEX, f"output of dtype {dtype}")
         chosen = domain.axes(axes, a.ndim)
@@ -75,7 +80,7 @@ def gaussian_filter(
         rounded = np.dtype(np.float32) if single and derives else None
         _status.require(a.dtype.kind != "c" or "constant" not in modes, "complex numbers and mode constant")
 
-        def kernel(images: Array, rows: Any, columns: Any, result: Array) -> None:
+        def kernel(images: Numpy, rows: _Gaussian | None, columns: _Gaussian | None, result: Numpy) -> None:
             (sy, ry, oy, my), (sx, rx, ox, mx) = rows or (0.0, 0, 0, "nearest"), columns or (0.0, 0, 0, "nearest")
             _gaussian(images, (sy, sx), (my, mx), constant, radius=(ry, rx), order=(oy, ox), out=result)
 
@@ -86,16 +91,16 @@ def gaussian_filter(
 
 
 def maximum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    input: npt.ArrayLike,
+    size: int | Sequence[int] | None = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Output = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: complex = 0.0,
+    origin: int | Sequence[int] = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Numpy:
     """`scipy.ndimage.maximum_filter`, exactly: any axes, `origin=`, solid footprints, `output=`, a mode per axis.
 
     Fast for booleans, integers (64-bit ones below 2^53) and floats whose output holds every value of the input. NaN and
@@ -109,19 +114,19 @@ def maximum_filter(
     """
     arguments = (input, size, footprint, output, mode, cval, origin)
 
-    def attempt() -> Any:
+    def attempt() -> Numpy:
         a, out, dtype = domain.arrays(input, output)
         chosen = domain.axes(axes, a.ndim)
         n = len(chosen)
         if footprint is None:
             _status.require(size is not None, "neither size nor footprint")
-            sizes = domain.sequence(size, n)
+            wanted = domain.sequence(size, n)
         else:
             _status.require(size is None, "both size and footprint")
             solid = np.asarray(footprint, bool)
             _status.require(bool(solid.all()) and solid.size > 0, "a footprint with holes")
-            sizes = domain.sequence(solid.shape, n)
-        sizes = domain.integers(sizes, "size", 1)
+            wanted = domain.sequence(solid.shape, n)
+        sizes = domain.integers(wanted, "size", 1)
         origins = domain.integers(domain.sequence(origin, n), "origin")
         _status.require(all(0 <= s // 2 + o < s for s, o in zip(sizes, origins) if s > 1), "an invalid origin")
         modes = domain.modes(domain.sequence(mode, n))
@@ -129,7 +134,7 @@ def maximum_filter(
         constant = domain.constant(cval, any(x.arguments[2] == "constant" for x in live))
         work = domain.maximum_dtype(a, dtype, constant)
 
-        def kernel(images: Array, rows: Any, columns: Any, result: Array) -> None:
+        def kernel(images: Numpy, rows: _Window | None, columns: _Window | None, result: Numpy) -> None:
             (sy, oy, my), (sx, ox, mx) = rows or (1, 0, "nearest"), columns or (1, 0, "nearest")
             _maximum(images, (sy, sx), (my, mx), constant, origin=(oy, ox), out=result)
 
@@ -138,7 +143,13 @@ def maximum_filter(
     return _dispatch("maximum_filter", attempt, arguments, {"axes": axes})
 
 
-def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+def sobel(
+    input: npt.ArrayLike,
+    axis: int = -1,
+    output: Output = None,
+    mode: str | Sequence[str] = "reflect",
+    cval: complex = 0.0,
+) -> Numpy:
     """`scipy.ndimage.sobel`, with `output=` and a mode per axis.
 
     Fast for images (two axes that are longer than 1) of floats, complex numbers and integers (64-bit ones below 2^49);
@@ -152,7 +163,7 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
     """
     arguments = (input, axis, output, mode, cval)
 
-    def attempt() -> Any:
+    def attempt() -> Numpy:
         a, out, dtype = domain.arrays(input, output)
         _status.require(a.ndim == 2, f"{a.ndim} dimensions")
         along = domain.axes(axis, 2)[0]
@@ -170,7 +181,7 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
             _status.require(a.dtype.kind != "c" or "constant" not in modes, "complex numbers and mode constant")
             work = np.dtype(np.float32) if domain.is_single(a.dtype, dtype) else np.dtype(np.float64)
 
-        def kernel(images: Array, rows: Any, columns: Any, result: Array) -> None:
+        def kernel(images: Numpy, rows: tuple[()] | None, columns: tuple[()] | None, result: Numpy) -> None:
             _sobel(images, along - 2, modes, constant, out=result)
 
         return _filtered(a, work, dtype, kernel, [_passes.Axis(0, ()), _passes.Axis(1, ())], out)
@@ -181,7 +192,9 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
 # ---- what the three share
 
 
-def _dispatch(name: str, attempt: Callable[[], Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _dispatch(
+    name: str, attempt: Callable[[], Numpy], arguments: tuple[object, ...], keywords: Mapping[str, object]
+) -> Numpy:
     try:
         result = attempt()
     except _status.Outside as outside:
@@ -191,14 +204,14 @@ def _dispatch(name: str, attempt: Callable[[], Any], arguments: tuple[Any, ...],
     return result
 
 
-def _original(name: str) -> Callable[..., Any]:
+def _original(name: str) -> Callable[..., Numpy]:
     import scipy.ndimage
 
-    return _slots.original(scipy.ndimage, name)  # type: ignore[no-any-return]
+    return _slots.original(scipy.ndimage, name)
 
 
 @functools.cache
-def _wraps(dtype: np.dtype[Any]) -> bool:
+def _wraps(dtype: np.dtype[np.integer]) -> bool:
     """Whether SciPy's conversion of sums to this integer wraps around: up to the compiler, so it is tried."""
     top = int(np.iinfo(dtype).max)
     probe = np.array([[0, top, 0, 3, 1], [top, 0, 1, 2, 0], [5, top, top, 0, 0]], dtype)
@@ -207,15 +220,15 @@ def _wraps(dtype: np.dtype[Any]) -> bool:
 
 
 def _filtered(
-    a: Array,
-    work: np.dtype[Any],
-    dtype: np.dtype[Any],
-    kernel: _passes.Kernel,
-    live: list[_passes.Axis],
-    out: Array | None,
+    a: Numpy,
+    work: domain.DType,
+    dtype: domain.DType,
+    kernel: _passes.Kernel[_passes.ArgumentsT],
+    live: list[_passes.Axis[_passes.ArgumentsT]],
+    out: Numpy | None,
     finite: bool = True,
-    rounded: np.dtype[Any] | None = None,
-) -> Array:
+    rounded: domain.DType | None = None,
+) -> Numpy:
     """Filters in `work`, converts to `dtype` and writes to `out`, which may be the input itself."""
     if a.dtype.kind == "c":
         part = domain.COMPLEX.get(a.dtype.newbyteorder("="))
@@ -250,7 +263,7 @@ def _filtered(
 # ---- the patch
 
 
-def _load() -> Mapping[str, Any]:
+def _load() -> Replaced:
     try:
         importlib.import_module("scipy.ndimage")
     except ModuleNotFoundError:
@@ -258,7 +271,7 @@ def _load() -> Mapping[str, Any]:
     return {name: _original(name) for name in ("gaussian_filter", "maximum_filter", "sobel")}
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     ours = {"gaussian_filter": gaussian_filter, "maximum_filter": maximum_filter, "sobel": sobel}
     return [_slots.Target(sys.modules["scipy.ndimage"], name, ours[name]) for name in replaced]
 

@@ -9,13 +9,14 @@ Substrates are theirs too: a number, a tensor or a function of the images as the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from roarfast._types import Numpy
 from roarfast.metrics.batches import WHOLE, Perturber
 from roarfast.metrics.engine import make_codes
 from roarfast.metrics.model import Logits, choose_device, evaluating, home
@@ -26,6 +27,7 @@ from roarfast.ops import _check as check
 from roarfast.ops import gaussian_filter, pixel_random, removal_mask
 
 Floats = npt.NDArray[np.float64]
+MapsT = TypeVar("MapsT", Numpy, Tensor)
 Substrate = float | Tensor | Callable[[Tensor], Tensor]
 INDICATORS = ("probability", "logit", "accuracy")
 _CODES = 254  # rates that one table of rank codes holds
@@ -270,7 +272,7 @@ def _f_fidelity(
 # ---- google-research's ROAR
 
 
-def google_roar_mask(saliency: Any, threshold: float, squared: bool = False, seed: int = 0) -> Any:
+def google_roar_mask(saliency: MapsT, threshold: float, squared: bool = False, seed: int = 0) -> MapsT:
     """Which values ROAR's first code replaces: the `threshold` percent largest of all values of an image, channels apart.
 
     Args:

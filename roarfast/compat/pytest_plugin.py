@@ -7,7 +7,7 @@ at import still finds the originals. A summary of what was fast ends the report.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roarfast.compat import patch, status
 from roarfast.compat._options import MODES, NOISES
@@ -20,7 +20,7 @@ else:
     from pytest import hookimpl as hook
 
 
-def pytest_addoption(parser: Any) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
     """The plugin's options."""
     group = parser.getgroup("roarfast")
     group.addoption("--roarfast-patch", default="", metavar="NAMES", help="peers to patch, comma-separated")
@@ -29,7 +29,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 @hook(wrapper=True)
-def pytest_runtestloop(session: Any) -> Generator[None, object, object]:
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Patches while the tests run."""
     names = session.config.getoption("--roarfast-patch")
     if not names:
@@ -42,7 +42,7 @@ def pytest_runtestloop(session: Any) -> Generator[None, object, object]:
         return (yield)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What was fast, and what was passed on and why."""
     if config.getoption("--roarfast-patch"):
         terminalreporter.section("roarfast.compat")

@@ -9,22 +9,20 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast import _backend
+from roarfast._types import Numpy
 from roarfast.compat import _impute, _quantus_road, _slots, _status
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer
+from roarfast.compat._peers import Peer, Replaced
 from roarfast.compat._quantus_road import add_noise
 
-Array = npt.NDArray[Any]
 
-
-def noisy_linear_imputation(arr: Array, indices: Any, noise: float = 0.01, **kwargs: Any) -> Array:
+def noisy_linear_imputation(arr: Numpy, indices: Numpy, noise: float = 0.01, **kwargs: object) -> Numpy:
     """`quantus.functions.perturb_func.noisy_linear_imputation`: same noise from NumPy's global generator.
 
     Args:
@@ -52,7 +50,7 @@ def noisy_linear_imputation(arr: Array, indices: Any, noise: float = 0.01, **kwa
     return result
 
 
-def impute(arr: Any, indices: Any, noise: float, options: Options) -> Array:
+def impute(arr: Numpy, indices: Numpy, noise: float, options: Options) -> Numpy:
     """One image; `Outside` where Quantus must be asked."""
     check_image(arr, options)
     removed, count = removed_pixels(indices, arr.shape)
@@ -63,7 +61,7 @@ def impute(arr: Any, indices: Any, noise: float, options: Options) -> Array:
     return as_dtype(add_noise(solved[None], indices[None], noise, count < len(indices))[0], arr.dtype)
 
 
-def check_image(arr: Any, options: Options) -> None:
+def check_image(arr: Numpy, options: Options) -> None:
     """`Outside` unless this is an image in our domain."""
     _status.require(type(arr) is np.ndarray and arr.ndim == 3 and arr.size > 0, "an image that is not [C, H, W]")
     if arr.dtype == np.uint8:
@@ -73,7 +71,7 @@ def check_image(arr: Any, options: Options) -> None:
         _status.require(arr.dtype in (np.float16, np.float32, np.float64), f"an image of dtype {arr.dtype}")
 
 
-def removed_pixels(indices: Any, shape: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], int]:
+def removed_pixels(indices: Numpy, shape: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], int]:
     """Bool `[H, W]`, True at the flat pixel numbers, and how many are."""
     _status.require(isinstance(indices, np.ndarray) and indices.ndim == 1, "indices that are no 1-D array")
     _status.require(indices.dtype.kind in "iu", f"indices of dtype {indices.dtype}")
@@ -84,12 +82,12 @@ def removed_pixels(indices: Any, shape: tuple[int, ...]) -> tuple[npt.NDArray[np
     return removed, count
 
 
-def as_dtype(image: Array, dtype: np.dtype[Any]) -> Array:
+def as_dtype(image: Numpy, dtype: np.dtype[np.generic]) -> Numpy:
     """Of the dtype of the original; integers are rounded."""
     return np.rint(image).clip(0, 255).astype(dtype) if dtype.kind == "u" else image.astype(dtype, copy=False)
 
 
-def attributions_are_fine(x_batch: Any, a_batch: Any) -> bool:
+def attributions_are_fine(x_batch: Numpy, a_batch: Numpy) -> bool:
     """Whether every assertion of Quantus on attributions holds for certain; False: ask Quantus.
 
     Quantus makes a Python set of all values to see whether two differ. Two that do settle it.
@@ -113,7 +111,7 @@ def attributions_are_fine(x_batch: Any, a_batch: Any) -> bool:
 # ---- the patch
 
 
-def _load() -> Mapping[str, Any]:
+def _load() -> Replaced:
     try:
         importlib.import_module("quantus")
     except ModuleNotFoundError as error:
@@ -130,7 +128,7 @@ def _load() -> Mapping[str, Any]:
     }
 
 
-def _rebound(original: Any, replacement: Any) -> Iterator[_slots.Target]:
+def _rebound(original: object, replacement: object) -> Iterator[_slots.Target]:
     """Every name in every module of Quantus, and every entry of a dict there, that holds this function."""
     for name, module in list(sys.modules.items()):
         if name != "quantus" and not name.startswith("quantus."):
@@ -145,11 +143,11 @@ def _rebound(original: Any, replacement: Any) -> Iterator[_slots.Target]:
                         yield _slots.Target(value, key, replacement)
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     original = replaced["noisy_linear_imputation"]
 
     @functools.wraps(original)
-    def fast_imputation(arr: Any, indices: Any, noise: float = 0.01, **kwargs: Any) -> Any:
+    def fast_imputation(arr: Numpy, indices: Numpy, noise: float = 0.01, **kwargs: object) -> Numpy:
         try:
             result = impute(arr, indices, noise, options)
         except _status.Outside as outside:
@@ -161,7 +159,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     original_check = replaced["assert_attributions"]
 
     @functools.wraps(original_check)
-    def fast_check(x_batch: Any, a_batch: Any) -> None:
+    def fast_check(x_batch: Numpy, a_batch: Numpy) -> None:
         if attributions_are_fine(x_batch, a_batch):
             _status.fast("quantus", "assert_attributions")
             return
@@ -176,9 +174,9 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     return targets + _quantus_road.targets(replaced["ROAD"], options, known)
 
 
-def _auc(original: Callable[..., Any]) -> Callable[..., Any]:
+def _auc(original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def calculate_auc(values: Any, dx: int = 1, batched: bool = False) -> Any:
+    def calculate_auc(values: npt.ArrayLike, dx: int = 1, batched: bool = False) -> Numpy | np.floating:
         # np.trapz, which the original calls, left NumPy in 2.4.
         _status.fast("quantus", "calculate_auc")
         return np.trapezoid(np.array(values), dx=dx, axis=1 if batched else 0)

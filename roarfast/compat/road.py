@@ -7,22 +7,54 @@ theirs gets wrong: docs/compat/road.md. Needs torch.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from roarfast._torchvision import import_torchvision
+from roarfast._types import Numpy
 from roarfast.compat import _impute, _imputer_class, _road_masks, _slots, _status
 from roarfast.compat._options import Options
 from roarfast.compat._patch import worker_init_fn
-from roarfast.compat._peers import Peer, digest
+from roarfast.compat._peers import Peer, Replaced, digest
 from roarfast.ops import _check as check
 
 if TYPE_CHECKING:
     import torch
 
 LERF = ("rest", "share")
+
+Imputer: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
+"""Of an image `[C, H, W]` and a mask `[H, W]`, 0 = removed: a `BaseImputer`, or what is called like one."""
+
+Transform: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
+"""Of an image."""
+
+
+class Items(Protocol):
+    """A data set of pairs (image `[C, H, W]`, label), of whatever labels."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> tuple[torch.Tensor, Any]: ...
+
+
+class Explanations(Protocol):
+    """Maps `[H, W, C']` by the number of an item: an array, a list, a file that is read item by item."""
+
+    def __getitem__(self, index: int, /) -> Numpy: ...
+
+
+class Batches(Protocol):
+    """A DataLoader of an `ImputedDataset`: images `[B, C, H, W]`, labels and predictions `[B]`."""
+
+    @property
+    def dataset(self) -> Sized:
+        """What it loads."""
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]: ...
 
 
 class BaseImputer:
@@ -113,12 +145,12 @@ class ImputedDataset:
 
     def __init__(
         self,
-        base_dataset: Any,
-        mask: Any,
+        base_dataset: Items,
+        mask: Explanations,
         th_p: float = 1.0,
         remove: bool = True,
-        imputation: Any = None,
-        transform: Callable[[Any], Any] | None = None,
+        imputation: Imputer | str | None = None,
+        transform: Transform | None = None,
         target_transform: Callable[[Any], Any] | None = None,
         prediction: Sequence[Any] | None = None,
         use_cache: bool = False,
@@ -136,7 +168,7 @@ class ImputedDataset:
             imputer_from(imputation) if isinstance(imputation, str) else imputation or ChannelMeanImputer()
         )
         self.use_cache = use_cache
-        self.cache: dict[int, tuple[Any, Any, Any]] = {}
+        self.cache: dict[int, tuple[torch.Tensor, Any, Any]] = {}
         self.transform = transform
         self.target_transform = target_transform
         check.one_of("lerf", lerf, LERF)
@@ -145,7 +177,7 @@ class ImputedDataset:
     def __len__(self) -> int:
         return len(self.base_dataset)
 
-    def __getitem__(self, index: int) -> tuple[Any, Any, Any]:
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, Any, Any]:
         """(image, label, prediction)."""
         if self.use_cache and index in self.cache:
             img, target, pred = self.cache[index]
@@ -166,17 +198,17 @@ class ImputedDataset:
 
 def run_road(
     model: torch.nn.Module,
-    dataset_test: Any,
-    explanations_test: Any,
-    transform_test: Callable[[Any], Any] | None,
+    dataset_test: Items,
+    explanations_test: Explanations,
+    transform_test: Transform | None,
     percentages: Sequence[float],
     morf: bool = True,
     batch_size: int = 64,
-    imputation: Any = None,
+    imputation: Imputer | str | None = None,
     *,
     num_workers: int = 8,
     mode: str = "faithful",
-    device: Any = None,
+    device: str | torch.device | None = None,
     lerf: str = "rest",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The ROAD benchmark without retraining: accuracy and probability after removing shares of pixels.
@@ -215,7 +247,9 @@ def run_road(
     return accuracies, probabilities
 
 
-def evaluate(model: torch.nn.Module, loader: Any, options: Options, device: Any) -> tuple[float, float]:
+def evaluate(
+    model: torch.nn.Module, loader: Batches, options: Options, device: str | torch.device
+) -> tuple[float, float]:
     """Accuracy, and the mean probability of the true class (`"fixed"`) or of the third value of an item."""
     import torch
 
@@ -243,7 +277,22 @@ def evaluate(model: torch.nn.Module, loader: Any, options: Options, device: Any)
 # ---- the patch
 
 
-def _load() -> Mapping[str, Any]:
+class _ImputedDataset(Protocol):
+    """What is read of the peer's `ImputedDataset`."""
+
+    base_dataset: Items
+    img_mask: Explanations
+    th_p: float
+    remove: bool
+    imputation: Imputer
+    transform: Transform | None
+    target_transform: Callable[[Any], Any] | None
+    prediction: Sequence[Any]
+    random_v: npt.NDArray[np.float64]
+    use_cache: bool
+
+
+def _load() -> Replaced:
     try:
         import_torchvision()  # the clone imports it, which fails beside a torch that it was not built for
         module = importlib.import_module("road.road")
@@ -262,7 +311,7 @@ def _load() -> Mapping[str, Any]:
     }
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     imputer, dataset = replaced["NoisyLinearImputer"], replaced["ImputedDataset"]
     call = _imputer_class.fast_call(
         _slots.original(imputer, "__call__"), "road", options, digest(imputer) in PEER.digests["NoisyLinearImputer"]
@@ -270,7 +319,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
     original_batched = _slots.original(imputer, "batched_call")
     original_item = _slots.original(dataset, "__getitem__")
 
-    def batched_call(self: Any, img: Any, mask: Any) -> Any:
+    def batched_call(self: _imputer_class.WeightedImputer, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         try:
             _impute.check_image(img[0], mask[0])
             _status.require(
@@ -285,7 +334,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
         _status.fast("road", "batched_call")
         return result
 
-    def item(self: Any, index: int) -> Any:
+    def item(self: _ImputedDataset, index: int) -> tuple[torch.Tensor, Any, Any]:
         if self.use_cache or not isinstance(self.img_mask[index], np.ndarray):
             reason = "a data set with a cache" if self.use_cache else "explanations that are not NumPy arrays"
             _status.passed_on("road", "ImputedDataset", reason)
@@ -298,10 +347,10 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
         target = target if self.target_transform is None else self.target_transform(target)
         return img, target, self.prediction[index] if self.prediction else 0
 
-    def road_eval(model: Any, testloader: Any) -> tuple[float, float]:
+    def road_eval(model: torch.nn.Module, testloader: Batches) -> tuple[float, float]:
         return evaluate(model, testloader, options, importlib.import_module("road.utils").use_device)
 
-    def run_road(*args: Any, **kwargs: Any) -> Any:
+    def run_road(*args: object, **kwargs: object) -> tuple[torch.Tensor, torch.Tensor]:
         # "linear" and the other names are compared where they should be assigned in the original, which then fails.
         values = list(args)
         if len(values) > 7 and isinstance(values[7], str):

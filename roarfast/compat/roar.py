@@ -9,20 +9,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._types import Numpy
 from roarfast.compat import _impute, _slots, _status, ndimage
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer
+from roarfast.compat._peers import Peer, Replaced
 from roarfast.ops import percentile
 
-Array = npt.NDArray[Any]
 
-
-def linear_imputation(img: Array, mask: Array, noise: float = 0.01, options: Options | None = None) -> Array:
+def linear_imputation(img: Numpy, mask: Numpy, noise: float = 0.01, options: Options | None = None) -> Numpy:
     """An image `[H, W, C]` with the pixels where `mask` `[H, W]` or `[H, W, 1]` is 1 imputed.
 
     The noise is uniform in [0, noise), from NumPy's global generator in the original's order.
@@ -57,11 +56,15 @@ def linear_imputation(img: Array, mask: Array, noise: float = 0.01, options: Opt
             spread = np.zeros(image.shape, image.dtype)
             spread[:, removed] = noise * values
             solved += spread
-    return solved.transpose(1, 2, 0)  # type: ignore[no-any-return]
+    return solved.transpose(1, 2, 0)
 
 
 def removal_mask(
-    attribution: Array, ratio: float, kind: str = "none", maximum: Any = None, gaussian: Any = None
+    attribution: Numpy,
+    ratio: float,
+    kind: str = "none",
+    maximum: Mapping[str, Any] | None = None,
+    gaussian: Mapping[str, Any] | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Bool `[H, W, 1]`: the `ratio` percent of pixels with the largest mean over channels of `[C, H, W]`, filtered first.
 
@@ -85,7 +88,35 @@ def removal_mask(
 # ---- the patch
 
 
-def _load() -> Mapping[str, Any]:
+class _Results(TypedDict, total=False):
+    """What is read and written of what mmcv's transforms hand on."""
+
+    img: Numpy
+    img_path: str
+    mask: Numpy
+    mask_path: str
+
+
+class _LinearImputation(Protocol):
+    """What is read of the peer's `LinearImputation`."""
+
+    noise: float
+
+
+class _RemOve(Protocol):
+    """What is read of the peer's `RemOve`."""
+
+    mask_dir: str
+    attr: str
+    ratio: float
+    filter: str
+    maximum_kwargs: Mapping[str, Any]
+    gaussian_kwargs: Mapping[str, Any]
+    apply_mask: bool
+    mean: Numpy
+
+
+def _load() -> Replaced:
     try:
         infilling = importlib.import_module("roar.datasets.transforms.infilling")
         masking = importlib.import_module("roar.datasets.transforms.masking")
@@ -96,22 +127,22 @@ def _load() -> Mapping[str, Any]:
     return {"LinearImputation": infilling.LinearImputation, "RemOve": masking.RemOve}
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     imputation, remove = replaced["LinearImputation"], replaced["RemOve"]
     original_imputation = _slots.original(imputation, "transform")
     original_remove = _slots.original(remove, "transform")
 
-    def impute(self: Any, results: dict[str, Any]) -> dict[str, Any]:
+    def impute(self: _LinearImputation, results: _Results) -> _Results:
         try:
             image = linear_imputation(results["img"], results["mask"], float(self.noise), options)
         except _status.Outside as outside:
             _status.passed_on("roar", "LinearImputation", str(outside))
-            return original_imputation(self, results)  # type: ignore[no-any-return]
+            return original_imputation(self, results)
         _status.fast("roar", "LinearImputation")
         results["img"] = image
         return results
 
-    def mask(self: Any, results: dict[str, Any]) -> dict[str, Any]:
+    def mask(self: _RemOve, results: _Results) -> _Results:
         path = Path(self.mask_dir, self.attr, Path(results["img_path"]).stem + ".npy")
         attribution = np.load(path, allow_pickle=False)
         fine = (
@@ -119,7 +150,7 @@ def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Targe
         )
         if not fine or self.filter not in ("none", "maximum", "gaussian"):
             _status.passed_on("roar", "RemOve", "maps that are not finite [C, H, W] floats, or an unknown filter")
-            return original_remove(self, results)  # type: ignore[no-any-return]
+            return original_remove(self, results)
         gone = removal_mask(attribution, self.ratio, self.filter, self.maximum_kwargs, self.gaussian_kwargs)
         _status.fast("roar", "RemOve")
         if self.apply_mask:

@@ -6,15 +6,26 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from roarfast.compat import _impute, _slots, _status
 from roarfast.compat._options import Options
-from roarfast.compat._peers import Peer
+from roarfast.compat._peers import Peer, Replaced
+
+if TYPE_CHECKING:
+    import torch
 
 
-def _load() -> Mapping[str, Any]:
+class _Road(Protocol):
+    """What is read of soco's `ROAD`."""
+
+    mask_ratio: float | None
+    by_area: bool
+    smap_mask_mode: str
+    noise: float
+
+
+def _load() -> Replaced:
     try:
         module = importlib.import_module("soco.imputations.road")
     except ModuleNotFoundError as error:
@@ -24,14 +35,14 @@ def _load() -> Mapping[str, Any]:
     return {"ROAD": module.ROAD}
 
 
-def _targets(replaced: Mapping[str, Any], options: Options) -> list[_slots.Target]:
+def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     import torch
 
     road = replaced["ROAD"]
     module = importlib.import_module(road.__module__)
     original = _slots.original(road, "forward")
 
-    def forward(self: Any, img: Any, smap: Any) -> Any:
+    def forward(self: _Road, img: torch.Tensor, smap: torch.Tensor) -> dict[str, torch.Tensor]:
         try:
             _status.require(isinstance(img, torch.Tensor) and img.ndim == 4, "images that are not [B, C, H, W]")
             _status.require(len(img) == len(smap) > 0 and self.mask_ratio is not None, "no mask ratio, or no images")

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from roarfast._torchvision import import_torchvision
+from roarfast._types import ArrayT
 from roarfast.compat import _status
 from roarfast.ops import gaussian_filter, percentile
 
 if TYPE_CHECKING:
     import torch
 
+NumberT = TypeVar("NumberT", int, float)
+
 _BORDERS = {"reflect": "mirror", "replicate": "nearest", "circular": "wrap", "constant": "constant"}
 
 
-def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
+def gaussian_blur(
+    img: torch.Tensor, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None
+) -> torch.Tensor:
     """`torchvision.transforms.functional.gaussian_blur` of float tensors `[..., H, W]`.
 
     Args:
@@ -37,7 +42,7 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
         torch.Size([3, 32, 32])
     """
 
-    def attempt() -> Any:
+    def attempt() -> torch.Tensor:
         _check_tensor(img, 2)
         sizes = _pair(kernel_size, int, "kernel_size")
         _status.require(all(k % 2 == 1 and k > 0 for k in sizes), "an even kernel_size")
@@ -49,12 +54,12 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
 
 
 def gaussian_blur2d(
-    input: Any,
-    kernel_size: Any,
-    sigma: Any,
+    input: torch.Tensor,
+    kernel_size: int | tuple[int, int],
+    sigma: tuple[float, float] | torch.Tensor,
     border_type: str = "reflect",
     separable: bool = True,
-) -> Any:
+) -> torch.Tensor:
     """`kornia.filters.gaussian_blur2d` of float tensors `[B, C, H, W]`.
 
     Args:
@@ -65,7 +70,7 @@ def gaussian_blur2d(
         separable: Without effect on the result.
     """
 
-    def attempt() -> Any:
+    def attempt() -> torch.Tensor:
         _check_tensor(input, 4)
         _status.require(input.ndim == 4, "an input that is not [B, C, H, W]")
         sizes = _pair(kernel_size, int, "kernel_size")
@@ -82,8 +87,14 @@ def gaussian_blur2d(
 
 
 def quantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None
-) -> Any:
+    input: torch.Tensor,
+    q: float | torch.Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
     """`torch.quantile` with linear interpolation, in float64 between the two values; to 1e-6 of torch's.
 
     Args:
@@ -96,36 +107,48 @@ def quantile(
     """
     import torch
 
-    def attempt() -> Any:
+    def attempt() -> torch.Tensor:
         _check_tensor(input, 1)
         _status.require(interpolation == "linear" and out is None, "another interpolation, or out=")
         values = q.detach().cpu().reshape(-1).tolist() if isinstance(q, torch.Tensor) else [float(q)]
         _status.require(not isinstance(q, torch.Tensor) or q.ndim <= 1, "q with more than one dimension")
         _status.require(len(values) > 0 and all(0 <= v <= 1 for v in values), "q outside [0, 1]")
         several = isinstance(q, torch.Tensor) and q.ndim == 1
-        # On CPUs by NumPy, whose small steps are quicker than torch's.
-        on_cpu = input.device.type == "cpu"
-        a = input.detach().numpy() if on_cpu else input
-        rows = a.reshape(-1) if dim is None else np.moveaxis(a, dim, -1) if on_cpu else a.movedim(dim, -1)
-        try:
-            found = percentile(rows, [100 * v for v in values], ndim=1)
-        except ValueError as error:
-            raise _status.Outside("NaN") from error
-        if on_cpu and not several and found.ndim == 1 and not keepdim:
-            return torch.tensor(found[0], dtype=input.dtype)
-        found = torch.from_numpy(found) if on_cpu else found
+        percents = [100 * v for v in values]
+        if input.device.type == "cpu":
+            # On CPUs by NumPy, whose small steps are quicker than torch's.
+            a = input.detach().numpy()
+            on_host = _percentiles(a.reshape(-1) if dim is None else np.moveaxis(a, dim, -1), percents)
+            if not several and on_host.ndim == 1 and not keepdim:
+                return torch.tensor(on_host[0], dtype=input.dtype)
+            found = torch.from_numpy(on_host)
+        else:
+            found = _percentiles(input.reshape(-1) if dim is None else input.movedim(dim, -1), percents)
         found = found.to(input.dtype).movedim(-1, 0)
         if keepdim:
             found = found.reshape(-1, *[1] * input.ndim) if dim is None else found.unsqueeze(dim % input.ndim + 1)
         return found if several else found[0]
 
-    def original(*args: Any) -> Any:
+    def original() -> torch.Tensor:
         return torch.quantile(input, q, dim, keepdim, interpolation=interpolation, out=out)
 
     return _dispatch("torch", "quantile", attempt, original)
 
 
-def _dispatch(peer: str, name: str, attempt: Callable[[], Any], original: Callable[..., Any], *args: Any) -> Any:
+def _percentiles(rows: ArrayT, percents: Sequence[float]) -> ArrayT:
+    try:
+        return percentile(rows, percents, ndim=1)
+    except ValueError as error:
+        raise _status.Outside("NaN") from error
+
+
+def _dispatch(
+    peer: str,
+    name: str,
+    attempt: Callable[[], torch.Tensor],
+    original: Callable[..., torch.Tensor],
+    *args: object,
+) -> torch.Tensor:
     try:
         result = attempt()
     except _status.Outside as outside:
@@ -135,15 +158,15 @@ def _dispatch(peer: str, name: str, attempt: Callable[[], Any], original: Callab
     return result
 
 
-def _torchvision_blur(*args: Any) -> Any:
+def _torchvision_blur(*args: object) -> torch.Tensor:
     return import_torchvision("transforms.functional").gaussian_blur(*args)
 
 
-def _kornia_blur(*args: Any) -> Any:
+def _kornia_blur(*args: object) -> torch.Tensor:
     return importlib.import_module("kornia.filters").gaussian_blur2d(*args)
 
 
-def _check_tensor(a: Any, ndim: int) -> None:
+def _check_tensor(a: torch.Tensor, ndim: int) -> None:
     import torch
 
     if not isinstance(a, torch.Tensor):
@@ -154,12 +177,13 @@ def _check_tensor(a: Any, ndim: int) -> None:
     _status.require(not (torch.is_grad_enabled() and a.requires_grad), "a gradient is wanted")
 
 
-def _pair(value: Any, kind: type, name: str) -> list[Any]:
-    values = list(value) if isinstance(value, (list, tuple)) else [value, value]
+def _pair(value: object, kind: type[NumberT], name: str) -> list[NumberT]:
+    values: list[object] = list(value) if isinstance(value, (list, tuple)) else [value, value]
     _status.require(len(values) == 2, f"{name} of another length than 2")
     allowed = (int,) if kind is int else (int, float)
-    _status.require(all(isinstance(v, allowed) and not isinstance(v, bool) for v in values), f"{name} of another type")
-    return [kind(v) for v in values]
+    found = [kind(v) for v in values if isinstance(v, allowed) and not isinstance(v, bool)]
+    _status.require(len(found) == len(values), f"{name} of another type")
+    return found
 
 
 def _blur(a: torch.Tensor, sizes: Sequence[int], sigmas: Sequence[float], mode: str) -> torch.Tensor:
@@ -168,4 +192,4 @@ def _blur(a: torch.Tensor, sizes: Sequence[int], sigmas: Sequence[float], mode: 
         _status.require(all(r < n for r, n in zip(radii, a.shape[-2:])), "a kernel larger than torch can reflect")
     elif mode == "wrap":
         _status.require(all(r <= n for r, n in zip(radii, a.shape[-2:])), "a kernel larger than torch can wrap")
-    return gaussian_filter(a, sigmas, mode, radius=radii)  # type: ignore[arg-type]
+    return gaussian_filter(a, sigmas, mode, radius=radii)
