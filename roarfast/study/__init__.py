@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roarfast.study.errors import ConfigError, StudyError
 from roarfast.study.results import Record, StudyResults, load
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["ConfigError", "Record", "Study", "StudyError", "StudyResults", "load"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[Study]:
     if name == "Study":
         from roarfast.study.study import Study  # reading results needs no torch
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from roarfast._files import write_atomic
 from roarfast._progress import duration
@@ -18,6 +17,7 @@ from roarfast.study.merge import merge
 from roarfast.study.presets import PRESETS
 from roarfast.study.progress import Eta, make_progress
 from roarfast.study.results import Record, StudyResults, load
+from roarfast.study.rows import SessionRow
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.simulate import Machines
 from roarfast.study.store import Store
@@ -66,7 +66,12 @@ def run(
     dry_run: bool,
     report: bool,
     machines: tuple[int, int, float] | None = None,
-    **options: Any,
+    *,
+    workers: int | None = None,
+    device: str | None = None,
+    only: str | None = None,
+    ray: str | None = None,
+    redo: bool = False,
 ) -> bool:
     """Runs a study, or says what it would do (`dry_run`); whether all went well."""
     study = Study.from_toml(file, out, data_root, mask_only)
@@ -74,10 +79,9 @@ def run(
     if part:
         study = study.shard(*part)
     if dry_run:
-        options.pop("ray"), options.pop("redo", None)
-        _dry_run(study, study.setup(shard=part, **options), machines)
+        _dry_run(study, study.setup(device, workers, only, part), machines)
         return True
-    failed = _run(study, shard=part, **options)
+    failed = _run(study, workers, device, only, part, ray=ray, redo=redo)
     print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
     if report and part is None:
         _report(study)
@@ -112,15 +116,23 @@ def merge_shards(folder: Path, shards: list[Path] | None) -> bool:
     return not merged.failed
 
 
-def _run(study: Study, **options: Any) -> list[str]:
+def _run(
+    study: Study,
+    workers: int | None = None,
+    device: str | None = None,
+    only: str | None = None,
+    shard: tuple[int, int] | None = None,
+    ray: str | None = None,
+    redo: bool = False,
+) -> list[str]:
     """Runs a study with a progress display; prints what failed and returns it."""
-    progress, ray = make_progress(), options.get("ray") or study.config.run.ray
+    progress, on_cluster = make_progress(), bool(ray or study.config.run.ray)
 
     def tell(setup: Setup) -> None:
-        if len(setup.devices) == 1 and not ray:
+        if len(setup.devices) == 1 and not on_cluster:
             progress.note(f"one worker on {setup.devices[0]}, in this process")
 
-    outcome = study.run(progress=progress, on_setup=tell, **options)
+    outcome = study.run(workers, device, only, shard, progress=progress, on_setup=tell, ray=ray, redo=redo)
     if outcome.skipped and not outcome.done:
         print("everything was done already")
     for line in outcome.failed[:20]:
@@ -178,7 +190,7 @@ def eta_seconds(results: StudyResults) -> float | None:
             timings.setdefault(record.protocol, []).append(sum(record.seconds.values()))
         elif record.status in ("pending", "running"):
             left[record.protocol] = left.get(record.protocol, 0) + 1
-    sessions: list[dict[str, Any]] = results.meta.get("sessions", [])
+    sessions: list[SessionRow] = results.meta.get("sessions", [])
     workers = sessions[-1]["facts"].get("workers", 1) if sessions else 1
     return Eta(left, timings).seconds_left(workers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,11 @@ from roarfast.study.tasks import CellsTask
 from roarfast.study.training import Modified, mask_images
 from roarfast.study.work import Clock, Update, Work
 from roarfast.train.loop import Removal
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from roarfast._types import Numpy
 
 Scores = dict[str, float]
 
@@ -50,7 +55,7 @@ class CellWork:
         return find(self.cell.protocol)
 
     @property
-    def base_model(self) -> Any:
+    def base_model(self) -> nn.Module:
         """The base model of its trial."""
         return self.work.base_model(self.task.base)
 
@@ -63,7 +68,7 @@ class CellWork:
         w = self.work
         codes, rate_index = self.codes(split)
         if self.protocol.imputes:
-            other: Any = impute_split(
+            other: Numpy | None = impute_split(
                 w, self.cell, self.task.codes.drops, split, codes, rate_index, self.clock, self.on_update
             )
         else:

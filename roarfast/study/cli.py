@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
@@ -115,7 +116,7 @@ def merge_command(
         _exit(_actions().merge_shards(folder, shards))
 
 
-def _actions() -> Any:
+def _actions() -> ModuleType:
     from roarfast.study import actions  # torch, matplotlib: `--help` need not wait for them
 
     return actions

@@ -6,7 +6,7 @@ import copy
 import tomllib
 import warnings
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +16,12 @@ from roarfast.study.errors import ConfigError, Problem, line_of, nearest
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schema import StudyConfig
 from roarfast.study.stored_maps import PREFIX, is_stored
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Location = tuple[int | str, ...]
+"""Keys and positions from the whole config to a value in it."""
 
 
 def load_config(path: str | Path, data_root: str | Path | None = None) -> StudyConfig:
@@ -58,7 +64,7 @@ def parse_config(
     return validate(raw, source, text)
 
 
-def validate(raw: dict[str, Any], source: str = "the config", text: str | None = None) -> StudyConfig:
+def validate(raw: dict[str, object], source: str = "the config", text: str | None = None) -> StudyConfig:
     """Checks a config given as a dict (the parsed TOML)."""
     raw = copy.deepcopy(raw)
     problems = [Problem(".".join(r.path), str(r), line_of(text, r.path)) for r in migrations.translate(raw)]
@@ -73,21 +79,21 @@ def validate(raw: dict[str, Any], source: str = "the config", text: str | None =
     return config
 
 
-def _check(raw: dict[str, Any]) -> tuple[StudyConfig | None, list[dict[str, Any]]]:
+def _check(raw: dict[str, object]) -> tuple[StudyConfig | None, list[ErrorDetails]]:
     """The config, or all its errors.
 
     pydantic checks what depends on several values only when each of them is fine, so what is wrong is taken out and the
     rest checked again, until nothing new is found.
     """
     rest = copy.deepcopy(raw)
-    found: list[dict[str, Any]] = []
-    taken_out: set[tuple[Any, ...]] = set()
+    found: list[ErrorDetails] = []
+    taken_out: set[Location] = set()
     for _ in range(_MAX_WAVES):
         try:
             config = StudyConfig.of(rest)
             return (config if not found else None), found
         except ValidationError as error:
-            errors: list[dict[str, Any]] = [dict(e) for e in error.errors()]
+            errors = error.errors()
         paths = [_path_in(rest, e["loc"]) for e in errors]
         wrong_inside = {path[:-1] for path in paths if path}
         errors = [e for e, p in zip(errors, paths) if not (e["type"] == "too_short" and p in wrong_inside)]
@@ -109,18 +115,18 @@ def _check(raw: dict[str, Any]) -> tuple[StudyConfig | None, list[dict[str, Any]
 _MAX_WAVES = 5
 
 
-def _path_in(raw: Any, location: tuple[Any, ...]) -> tuple[Any, ...]:
+def _path_in(raw: object, location: Location) -> Location:
     """The part of a pydantic location that exists in the raw values, without its tags of unions."""
-    path: list[Any] = []
+    path: list[int | str] = []
     for part in location:
-        inside = part in raw if isinstance(raw, dict) else isinstance(raw, list) and part in range(len(raw))
-        if inside:
-            raw = raw[part]
+        values = dict(enumerate(raw)) if isinstance(raw, list) else raw
+        if isinstance(values, dict) and part in values:
+            raw = values[part]
             path.append(part)
     return tuple(path)
 
 
-def _follows(error: dict[str, Any], taken_out: set[tuple[Any, ...]]) -> bool:
+def _follows(error: ErrorDetails, taken_out: set[Location]) -> bool:
     """Whether an error is there only because something wrong was taken out."""
     location = tuple(part for part in error["loc"] if not _is_union_tag(part))
     if error["type"] not in ("missing", "too_short"):
@@ -128,7 +134,7 @@ def _follows(error: dict[str, Any], taken_out: set[tuple[Any, ...]]) -> bool:
     return any(out[: len(location)] == location or location[: len(out)] == out for out in taken_out)
 
 
-_PLACEHOLDERS: dict[str, Any] = {
+_PLACEHOLDERS: dict[str, object] = {
     "name": "shapes",
     "data": {"name": "shapes"},
     "protocols": ["roar"],
@@ -140,24 +146,24 @@ _PLACEHOLDERS: dict[str, Any] = {
 """For required values that are wrong: without them, what depends on the others would not be checked."""
 
 
-def _take_out(raw: Any, path: tuple[Any, ...]) -> None:
+def _take_out(raw: Any, path: Location) -> None:
     if not path:
         return
     for part in path[:-2]:
         raw = raw[part]
-    inner = raw[path[-2]] if len(path) > 1 else raw
-    if isinstance(inner, list):
-        if path[-1] < len(inner):
-            del inner[path[-1]]
+    inner, last = raw[path[-2]] if len(path) > 1 else raw, path[-1]
+    if isinstance(inner, list) and isinstance(last, int):
+        if last < len(inner):
+            del inner[last]
         if not inner:
             _take_out(raw, path[-2:-1])
-    elif path[-1] in _PLACEHOLDERS:
-        inner[path[-1]] = copy.copy(_PLACEHOLDERS[path[-1]])
+    elif isinstance(last, str) and last in _PLACEHOLDERS:
+        inner[last] = copy.copy(_PLACEHOLDERS[last])
     else:
-        inner.pop(path[-1], None)
+        inner.pop(last, None)
 
 
-def _problem(error: dict[str, Any], text: str | None) -> Problem:
+def _problem(error: ErrorDetails, text: str | None) -> Problem:
     location = [str(part) for part in error["loc"] if not _is_union_tag(part)]
     kind, message, context = error["type"], error["msg"], error.get("ctx", {})
     if kind == "extra_forbidden":
@@ -188,7 +194,7 @@ _BOUNDS = {
 }
 
 
-def _is_union_tag(part: Any) -> bool:
+def _is_union_tag(part: int | str) -> bool:
     return isinstance(part, str) and ("[" in part or part in ("int", "str"))
 
 
@@ -197,20 +203,20 @@ def _quoted(text: str) -> list[str]:
 
 
 def _fields_at(location: list[str]) -> list[str]:
-    model: Any = StudyConfig
+    model: type[BaseModel] | None = StudyConfig
     for part in location:
+        if model is None:
+            return []
         if part.isdigit():
             continue
         annotation = model.model_fields[part].annotation
         model = next(
             (a for a in [annotation, *get_args(annotation)] if isinstance(a, type) and issubclass(a, BaseModel)), None
         )
-        if model is None:
-            return []
-    return list(model.model_fields)
+    return [] if model is None else list(model.model_fields)
 
 
-def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:
+def _resolve_paths(raw: dict[str, object], folder: Path | None) -> None:
     if folder is None:
         return
     data, model = raw.get("data"), raw.get("model")
@@ -221,15 +227,16 @@ def _resolve_paths(raw: dict[str, Any], folder: Path | None) -> None:
     if isinstance(model, dict) and isinstance(model.get("weights"), str):
         model["weights"] = str((folder / Path(model["weights"]).expanduser()).resolve())
 
-    def absolute(text: Any) -> Any:
+    def absolute(text: object) -> object:
         if not isinstance(text, str) or not is_stored(text):
             return text
         path, squared = text.removeprefix(PREFIX).removesuffix("^2"), "^2" if text.endswith("^2") else ""
         return f"{PREFIX}{(folder / Path(path).expanduser()).resolve()}{squared}"
 
-    for block in raw.get("grid") if isinstance(raw.get("grid"), list) else ():  # type: ignore[union-attr]
+    blocks, entries = raw.get("grid"), raw.get("estimators")
+    for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and isinstance(block.get("estimators"), list):
             block["estimators"] = [absolute(text) for text in block["estimators"]]
-    for entry in raw.get("estimators") if isinstance(raw.get("estimators"), list) else ():  # type: ignore[union-attr]
+    for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             entry["object"] = absolute(entry.get("object"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ class CurveScores:
     """What a curve found: scores of each rate, and of the curve as a whole."""
 
     rates: dict[float, Scores]
-    summary: dict[str, Any]
+    summary: dict[str, float | None]
 
 
 def scores_of(answers: Responses, extra: dict[str, npt.NDArray[np.float64]] | None = None) -> dict[float, Scores]:
@@ -52,7 +51,7 @@ def cross_entropy(probability: npt.NDArray[np.float32]) -> float:
     return float(-np.log(np.maximum(probability, _TINY), dtype=np.float64).mean())
 
 
-def summarise(answers: Responses, score: float, **details: Any) -> dict[str, Any]:
+def summarise(answers: Responses, score: float, **details: float | None) -> dict[str, float | None]:
     """What the store keeps of a curve beside its cells: its score, and the ends of the curve."""
     ends = {
         f"{name}_{what}": value

@@ -7,7 +7,7 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import roarfast as rf
 from roarfast.metrics.engine import respond
-from roarfast.metrics.perturbation import Perturbation
+from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.response_file import ResponsesMismatch
 from roarfast.metrics.responses import Responses, ResponsesCorrupt, Row
 from roarfast.metrics.scores.completeness import random_codes_like
@@ -29,6 +29,32 @@ from roarfast.train.runtime import resolve_precision
 # Images that go through the model together. `convnet` on 32x32 and one core: 0.18 ms per image with 256, 0.23 with 512,
 # whose features leave the caches, 0.20 with 64.
 _BATCH, _BATCH_VALUES = 256, 1 << 20
+
+
+class Changes(TypedDict, total=False):
+    """Fields of a `Perturbation` that a curve does not decide."""
+
+    keep: bool
+    fill: Fill
+    noise: float
+    blur: float
+    tolerance: float
+    precision: str
+
+
+class _Options(TypedDict):
+    """Of `respond`."""
+
+    labels: npt.NDArray[np.int64]
+    perturbation: Perturbation
+    filled: npt.NDArray[np.uint8] | None
+    scored: str
+    seed: int
+    device: torch.device
+    progress: bool
+    ends: tuple[Row, Row]
+    halves: npt.NDArray[np.bool_]
+    batch_size: int
 
 
 class AsTested(nn.Module):
@@ -44,7 +70,7 @@ class AsTested(nn.Module):
         self.crop = (crop, crop) if isinstance(crop, int) else crop
         self.precision, self.channels_last = precision, channels_last
         self.seconds = 0.0
-        self.ends: dict[Any, tuple[Row, Row]] = {}
+        self.ends: dict[tuple[Fill, float, bool, str], tuple[Row, Row]] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of images `[B, C, H, W]`; counts the seconds it takes."""
@@ -94,7 +120,7 @@ class CurveWork(CellWork):
         random = random_codes_like(torch.from_numpy(codes), torch.from_numpy(np.asarray(noise)), len(self.rates))
         return random.numpy()  # type: ignore[no-any-return]
 
-    def perturbation(self, **changes: Any) -> Perturbation:
+    def perturbation(self, **changes: Unpack[Changes]) -> Perturbation:
         """Order and rule of the curve; `changes` are the other fields."""
         return Perturbation(order=self.cell.order, rule=self.task.codes.rule, **changes)
 
@@ -110,7 +136,7 @@ class CurveWork(CellWork):
             return self.perturbation(fill=constant), None
         return self.perturbation(fill="zero"), fill_split(self.work, "test", self.clock)
 
-    def accuracy(self, how: Perturbation, filled: Any = None) -> CurveScores:
+    def accuracy(self, how: Perturbation, filled: npt.NDArray[np.uint8] | None = None) -> CurveScores:
         """The accuracy at each rate, and its mean."""
         answers = self.ask(how, filled=filled)
         return CurveScores(scores_of(answers), summarise(answers, answers.area("accuracy", rule="mean")))
@@ -132,7 +158,13 @@ class CurveWork(CellWork):
         return found, {f"at {level:g}": v if np.isfinite(v) else None for level, v in zip(LEVELS, values)}
 
     def ask(
-        self, how: Perturbation, *, codes: Any = None, filled: Any = None, scored: str = "label", suffix: str = ""
+        self,
+        how: Perturbation,
+        *,
+        codes: npt.NDArray[np.uint8] | None = None,
+        filled: npt.NDArray[np.uint8] | None = None,
+        scored: str = "label",
+        suffix: str = "",
     ) -> Responses:
         """The answers of the base model, from the file of the curve where a killed run left it.
 
@@ -147,7 +179,7 @@ class CurveWork(CellWork):
         path.parent.mkdir(parents=True, exist_ok=True)
         model = self.tested
         ends = self._ends(model, how, filled, scored)
-        options: dict[str, Any] = {
+        options: _Options = {
             "labels": w.test.labels,
             "perturbation": how,
             "filled": filled,
@@ -167,7 +199,9 @@ class CurveWork(CellWork):
         self.clock.add({"evaluation": passes, making: time.perf_counter() - begun - passes})
         return answers
 
-    def _ends(self, model: AsTested, how: Perturbation, filled: Any, scored: str) -> tuple[Row, Row]:
+    def _ends(
+        self, model: AsTested, how: Perturbation, filled: npt.NDArray[np.uint8] | None, scored: str
+    ) -> tuple[Row, Row]:
         """The answers to whole and empty images, which all curves of a base model and fill share: found once per worker."""
         w, fill = self.work, (how.fill, how.blur, filled is None, scored)
         if fill not in model.ends:
@@ -189,7 +223,9 @@ class CurveWork(CellWork):
             model.ends[fill] = found.whole, found.empty
         return model.ends[fill]
 
-    def _answers(self, model: AsTested, path: Path, codes: Any, options: dict[str, Any]) -> Responses:
+    def _answers(
+        self, model: AsTested, path: Path, codes: npt.NDArray[np.uint8] | None, options: _Options
+    ) -> Responses:
         w = self.work
         if self.cell.estimator == "block":  # a new rectangle per rate: the masks are not nested
             parts = [
@@ -201,16 +237,16 @@ class CurveWork(CellWork):
             joined = join(parts)
             joined.save(path)
             return joined
-        options = options | {"codes": self.curve_codes() if codes is None else codes, "drops": self.rates, "file": path}
+        own = self.curve_codes() if codes is None else codes
         try:
             if path.exists():
                 Responses.load(path)  # a damaged one is ours, so it need not be kept
-            answers = respond(model, w.inputs, **options)
+            answers = respond(model, w.inputs, codes=own, drops=self.rates, file=path, **options)
         except (ResponsesCorrupt, ResponsesMismatch) as error:
             w.trainer.notes.append(f"{error}; making it again")
             path.unlink(missing_ok=True)
             shutil.rmtree(path.with_name(path.name + ".partial"), ignore_errors=True)
-            answers = respond(model, w.inputs, **options)
+            answers = respond(model, w.inputs, codes=own, drops=self.rates, file=path, **options)
         path.with_name(f".{path.name}.lock").unlink(missing_ok=True)  # the run holds the whole folder
         return answers
 

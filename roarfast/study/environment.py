@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -66,7 +65,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def hardware(devices: list[str], threads: int) -> dict[str, Any]:
+def hardware(devices: list[str], threads: int) -> dict[str, object]:
     """What it runs on."""
     names = {d: torch.cuda.get_device_name(d) if d.startswith("cuda") else _cpu_name() for d in dict.fromkeys(devices)}
     facts = {"workers": len(devices), "threads per worker": threads, "cores": os.cpu_count(), "devices": names}

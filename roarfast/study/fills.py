@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import roarfast as rf
 from roarfast import _philox as philox
 from roarfast._objects import is_reference, load_object
+from roarfast._types import Numpy
 from roarfast.data import Dataset
 from roarfast.study.errors import nearest
 
@@ -37,7 +37,7 @@ class Fill:
 
     name: str
     constant: Callable[[Dataset], Numbers] | None = None
-    images: Callable[[Images, int, npt.NDArray[np.int64], Dataset], Any] | None = None
+    images: Callable[[Images, int, npt.NDArray[np.int64], Dataset], npt.ArrayLike] | None = None
 
     def __post_init__(self) -> None:
         if (self.constant is None) == (self.images is None):
@@ -72,7 +72,7 @@ class Fill:
 def _op(name: str) -> Fill:
     """A fill that `roarfast.fill` has."""
 
-    def images(images: Images, seed: int, index: npt.NDArray[np.int64], train: Dataset) -> Any:
+    def images(images: Images, seed: int, index: npt.NDArray[np.int64], train: Dataset) -> Numpy:
         return rf.fill(
             images,
             np.ones(images.shape[:3], bool),

@@ -8,8 +8,7 @@ import inspect
 import sys
 import textwrap
 import types
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ class NoFingerprint(ValueError):
     """Something that cannot be told from another of its kind."""
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Equal for objects of the same source that hold the same values, in this process and the next.
 
     Of a function: its source, its defaults, what it closes over, and the globals it names, functions among them likewise. Code of
@@ -39,7 +38,7 @@ def fingerprint(value: Any) -> str:
     return digest(_describe(value, {}))
 
 
-def _describe(value: Any, seen: dict[int, int]) -> Any:
+def _describe(value: object, seen: dict[int, int]) -> list[object]:
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return [type(value).__name__, repr(value)]
     if id(value) in seen:
@@ -56,7 +55,7 @@ def _describe(value: Any, seen: dict[int, int]) -> Any:
     return _held(value, seen)
 
 
-def _held(value: Any, seen: dict[int, int]) -> Any:
+def _held(value: object, seen: dict[int, int]) -> list[object]:
     """Of containers, arrays and instances."""
     if isinstance(value, np.ndarray):
         return ["array", value.dtype.str, list(value.shape), checksum(value)]
@@ -78,7 +77,7 @@ def _held(value: Any, seen: dict[int, int]) -> Any:
     raise NoFingerprint(f"it holds a {type(value).__module__}.{type(value).__qualname__}")
 
 
-def _code(value: Any, seen: dict[int, int]) -> Any:
+def _code(value: type | Callable[..., object], seen: dict[int, int]) -> list[object]:
     """Of functions and classes."""
     module, name = value.__module__, value.__qualname__
     if not is_own(module):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
 
 from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
@@ -124,7 +123,7 @@ def _split_conditions(text: str) -> list[str]:
     return [part for part in text.split(",") if part.strip()]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

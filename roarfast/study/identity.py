@@ -42,17 +42,17 @@ class Identity:
     """
 
     data: dict[str, Any]
-    model: dict[str, Any]
-    recipe: dict[str, Any]
-    explain: dict[str, Any]
+    model: dict[str, object]
+    recipe: dict[str, object]
+    explain: dict[str, object]
     removal: dict[str, Any]
     seed: int
-    numerics: dict[str, Any]
-    outside: dict[str, Any] = field(default_factory=dict)
-    protocols: dict[str, Any] = field(default_factory=dict)
+    numerics: dict[str, object]
+    outside: dict[str, dict[str, dict[str, object]]] = field(default_factory=dict)
+    protocols: dict[str, dict[str, object]] = field(default_factory=dict)
     start: str = "fresh"
 
-    def base(self, trial: int) -> dict[str, Any]:
+    def base(self, trial: int) -> dict[str, object]:
         """What defines the base model of a trial."""
         return {
             "version": RESULT_VERSION,
@@ -64,7 +64,7 @@ class Identity:
             "numerics": self.numerics,
         }
 
-    def maps(self, estimator: str, trial: int) -> dict[str, Any]:
+    def maps(self, estimator: str, trial: int) -> dict[str, object]:
         """What defines the maps of an estimator; baselines and oracles do not depend on the model."""
         if estimator in MODEL_FREE:
             found = {"version": RESULT_VERSION, "data": self.data, "seed": self.seed, "trial": trial, "of": estimator}
@@ -76,14 +76,14 @@ class Identity:
         maps = {"base": self.base(trial), "explain": self.explain, "of": estimator}
         return maps | _only("outside", foreign) | _only("estimator_version", ours)
 
-    def codes(self, estimator: str, postprocess: str, trial: int, rule: str = "") -> dict[str, Any]:
+    def codes(self, estimator: str, postprocess: str, trial: int, rule: str = "") -> dict[str, object]:
         """What defines which pixels go; `rule` where it is not that of the study."""
         known = self.outside.get("postprocessings", {})
         foreign = {step: known[step] for step in postprocess.split("|") if step in known}
         codes = {"maps": self.maps(estimator, trial), "k": postprocess, "rule": rule or self.removal["rule"]}
         return codes | _only("outside", foreign)
 
-    def cell(self, cell: Cell) -> dict[str, Any]:
+    def cell(self, cell: Cell) -> dict[str, object]:
         """What defines the result of a cell, as a JSON value."""
         base = {"protocol": cell.protocol} | self.base(cell.trial)
         if cell.protocol == "base":
@@ -112,16 +112,17 @@ class Identity:
         return digest(self.cell(cell))
 
 
-def _only(name: str, value: Any) -> dict[str, Any]:
+def _only(name: str, value: object) -> dict[str, object]:
     """An entry of a definition that is absent where there is nothing to say, so that older keys stay."""
     return {name: value} if value else {}
 
 
-def _removal(config: StudyConfig) -> dict[str, Any]:
+def _removal(config: StudyConfig) -> dict[str, object]:
     """The section `[removal]`; a fill from outside with its files."""
     removal = hashed_removal(config.removal.model_dump(mode="json"))
-    code = code_of(removal["fill"], None) if isinstance(removal.get("fill"), str) else {}
-    return removal | ({"fill": [removal["fill"], code]} if code else {})
+    fill = removal.get("fill")
+    code = code_of(fill, None) if isinstance(fill, str) else {}
+    return removal | ({"fill": [fill, code]} if code else {})
 
 
 def identify(config: StudyConfig, train: Dataset, test: Dataset, device: str) -> Identity:

@@ -9,7 +9,7 @@ import inspect
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -22,7 +22,18 @@ from roarfast.data.torch_dataset import make_torch
 from roarfast.study.errors import StudyError, nearest
 from roarfast.study.keys import digest
 from roarfast.study.runfolder import RunFolder
-from roarfast.study.schema import DataConfig
+from roarfast.study.schema_training import DataConfig
+
+
+class _Arguments(TypedDict, total=False):
+    """Of `roarfast.data.load`."""
+
+    n: int | None
+    size: int | None
+    seed: int
+    layout: str
+    root: str | None
+    download: bool
 
 
 @functools.lru_cache(maxsize=2)
@@ -37,7 +48,7 @@ def load_data(data: DataConfig) -> tuple[Dataset, Dataset]:
         if data.has_files:
             source = Path(data.root or ".") / (data.path or getattr(data, split))
         whole = data.classes or data.shuffle
-        arguments: dict[str, Any] = {"n": None if whole else size, "size": data.image_size, "seed": data.seed}
+        arguments: _Arguments = {"n": None if whole else size, "size": data.image_size, "seed": data.seed}
         known = SOURCES.get(data.name) if given is None else None
         if known is not None and known.generated and data.classes and size:
             arguments["n"] = -(-size // (known.per_class * len(data.classes))) * known.period
@@ -119,11 +130,16 @@ def share_data(folder: RunFolder, data: DataConfig) -> None:
     if data.session is None and (known is None or not known.generated or data.has_files):
         return
     path = _shared_data(folder, data)
-    arrays: dict[str, Any] = {}
-    for part in load_data(data):
-        arrays |= {f"{part.split}_images": part.images, f"{part.split}_labels": part.labels}
+    train, test = load_data(data)
     buffer = io.BytesIO()
-    np.savez(buffer, class_names=np.array(part.class_names), **arrays)
+    np.savez(
+        buffer,
+        class_names=np.array(test.class_names),
+        train_images=train.images,
+        train_labels=train.labels,
+        test_images=test.images,
+        test_labels=test.labels,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, buffer.getvalue())
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """32 hexadecimal digits of a JSON value; the order of keys does not matter, numbers keep their exact value.
 
     Example:
@@ -71,7 +70,7 @@ class Seeds:
 
     def table(
         self, trials: int, baselines: tuple[str, ...], noise: tuple[str, ...], moved: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
+    ) -> dict[str, int | dict[str, int]]:
         """All of them by trial and use, as the report shows them.
 
         Args:
@@ -80,7 +79,10 @@ class Seeds:
             noise: Splits whose images are imputed.
             moved: Splits whose masks a null moves.
         """
-        rows: dict[str, Any] = {"study": self.study, "fill": {s: self.fill(s) for s in ("train", "test")}}
+        rows: dict[str, int | dict[str, int]] = {
+            "study": self.study,
+            "fill": {s: self.fill(s) for s in ("train", "test")},
+        }
         rows["temperature"] = {"halves of the test images": self.halves()}
         for trial in range(trials):
             row = {"base": self.base(trial), "retrain": self.retrain(trial), "explain": self.explain(trial)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +188,14 @@ def _cells(w: Work, task: CellsTask, clock: Clock, on_update: Update) -> tuple[d
     return {key: found.rates[one.drop] for key, one in task.cells.items()}, found.summary | {"cells": list(task.cells)}
 
 
+class _Answers(TypedDict, total=False):
+    """Of a base model, in the npz file of examples."""
+
+    prediction: npt.NDArray[np.int64]
+    predicted: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float32]
+
+
 def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:
     """The npz file of an estimator, as bytes.
 
@@ -219,7 +227,7 @@ def _examples(w: Work, task: ExamplesTask, clock: Clock) -> bytes:
             processed.append(np.stack([maps[0] for _, maps in per_image]))
     mask = np.stack(masks)
     modified = np.where(mask[..., None], fill, images)
-    answers: dict[str, Any] = {}
+    answers: _Answers = {}
     if groups[0].base is not None:
         answers["prediction"], _ = _predict(w, groups[0].base, images)
         answers["predicted"], answers["probability"] = _predict(w, groups[0].base, modified)

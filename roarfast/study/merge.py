@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from roarfast.study.errors import StudyError
 from roarfast.study.grid import grid_cells
 from roarfast.study.records import Cell
 from roarfast.study.results import load
+from roarfast.study.rows import CellRow, WorkRow
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.schema import StudyConfig
 from roarfast.study.store import Store
@@ -38,8 +40,8 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
     files = RunFolder(target)
     if not sources:
         raise StudyError("merge needs at least one shard folder")
-    rows: dict[str, dict[str, Any]] = {}
-    work: dict[str, dict[str, Any]] = {}
+    rows: dict[str, CellRow] = {}
+    work: dict[str, WorkRow] = {}
     first: dict[str, Any] | None = None
     for source in sources:
         with Store.open_readonly(source) as store:
@@ -64,7 +66,7 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
         store.adopt(
             row
             for key, row in rows.items()
-            if known.get(key, {}).get("status") != "done" and row["status"] != "running"
+            if (key not in known or known[key]["status"] != "done") and row["status"] != "running"
         )
         for key, item in work.items():
             store.finish_work(key, item["kind"], item["label"], item["info"], item["seconds"])
@@ -82,20 +84,21 @@ def merge(target: str | Path, sources: list[Path]) -> Merged:
     return Merged(done, failed, len(positions) - done - failed)
 
 
-def _take(rows: dict[str, dict[str, Any]], row: dict[str, Any], source: Path) -> None:
+def _take(rows: dict[str, CellRow], row: CellRow, source: Path) -> None:
     other = rows.get(row["key"])
     if other is None or other["status"] != "done":
         if other is None or row["status"] == "done":
             rows[row["key"]] = row
         return
-    if row["status"] == "done" and abs(other["accuracy"] - row["accuracy"]) > _SAME_RESULT:
+    first, second = other["accuracy"], row["accuracy"]
+    if row["status"] == "done" and first is not None and second is not None and abs(first - second) > _SAME_RESULT:
         raise StudyError(
-            f"{source} disagrees with another shard about {_cell(row).label}: accuracy {row['accuracy']} and "
-            f"{other['accuracy']}. Shards must run on the same kind of device with the same packages"
+            f"{source} disagrees with another shard about {_cell(row).label}: accuracy {second} and "
+            f"{first}. Shards must run on the same kind of device with the same packages"
         )
 
 
-def _check_same(first: dict[str, Any], other: dict[str, Any], a: Path, b: Path) -> None:
+def _check_same(first: Mapping[str, object], other: Mapping[str, object], a: Path, b: Path) -> None:
     for name in ("config", "numerics", "data"):
         left, right = first.get(name), other.get(name)
         if name == "config" and isinstance(left, dict) and isinstance(right, dict):
@@ -104,7 +107,7 @@ def _check_same(first: dict[str, Any], other: dict[str, Any], a: Path, b: Path) 
             raise StudyError(f"{a} and {b} are no shards of one study: their {name} differs")
 
 
-def _cell(row: dict[str, Any]) -> Cell:
+def _cell(row: CellRow) -> Cell:
     return Cell(
         row["protocol"], row["estimator"], row["postprocess"], row["order"], row["drop"], row["trial"], row["null"]
     )

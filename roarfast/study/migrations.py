@@ -15,7 +15,6 @@ import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 Migration = Callable[[sqlite3.Connection], None]
 _FILLS = {"mean": "dataset_mean", "image-mean": "image_mean"}
@@ -33,7 +32,7 @@ class Renamed:
         return f"{self.old} is called {self.new} now"
 
 
-def translate(raw: dict[str, Any]) -> list[Renamed]:
+def translate(raw: dict[str, object]) -> list[Renamed]:
     """Replaces old names in a parsed config, in place; returns what it found."""
     found = []
     removal, train, explain = (_table(raw, name) for name in ("removal", "train", "explain"))
@@ -54,14 +53,14 @@ def translate(raw: dict[str, Any]) -> list[Renamed]:
     return found
 
 
-def hashed_removal(removal: dict[str, Any]) -> dict[str, Any]:
+def hashed_removal(removal: dict[str, object]) -> dict[str, object]:
     """The `[removal]` section as keys hash it: fills by their first names."""
     first = {new: old for old, new in _FILLS.items()}
     fill = removal["fill"]
     return removal | {"fill": first.get(fill, fill) if isinstance(fill, str) else fill}
 
 
-def _table(raw: dict[str, Any], name: str) -> dict[str, Any]:
+def _table(raw: dict[str, object], name: str) -> dict[str, object]:
     value = raw.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from roarfast._objects import is_reference, load_object
+from roarfast._types import ArrayT
 from roarfast.data.load import SOURCES as DATASETS
 from roarfast.explain import names, postprocess
 from roarfast.explain.aggregate import Aggregation
@@ -36,7 +37,7 @@ def canonical_estimator(text: str, outside: Collection[str] = ()) -> str:
         raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
 
 
-def _unused(maps: Any) -> Any:
+def _unused(maps: ArrayT) -> ArrayT:
     return maps
 
 
@@ -64,7 +65,7 @@ TRAIN_KEYS = ("recipe", "function", "version", "start")
 """Keys of `[train]` that are no fields of a recipe."""
 
 
-def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
+def train_problems(section: object, model: object) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with the `[train]` section: recipe, unknown fields, bad values."""
     if not isinstance(section, dict):
         return []
@@ -91,7 +92,7 @@ def train_problems(section: Any, model: Any) -> list[tuple[str, str]]:
             del overrides[blamed.removeprefix("train.")]
 
 
-def name_problems(raw: dict[str, Any]) -> list[tuple[str, str]]:
+def name_problems(raw: Mapping[str, object]) -> list[tuple[str, str]]:
     """(path, message) for unknown models, data sets and explain options."""
     problems = []
     model, data, explain = (raw.get(name) for name in ("model", "data", "explain"))
@@ -125,12 +126,12 @@ def _unloadable(text: str) -> list[str]:
     return []
 
 
-def _blamed(section: str, values: dict[str, Any], message: str) -> str:
+def _blamed(section: str, values: Iterable[str], message: str) -> str:
     named = [name for name in values if re.search(rf"\b{re.escape(name)}\b", message)]
     return f"{section}.{named[0]}" if named else section
 
 
-def explain_problems(section: dict[str, Any], options: dict[str, Any]) -> list[tuple[str, str]]:
+def explain_problems(section: Mapping[str, object], options: dict[str, Any]) -> list[tuple[str, str]]:
     """(path, message) for everything wrong with `[explain]` that needs the explain package to know."""
     fields = [field.name for field in dataclasses.fields(Options)]
     problems = [

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -16,6 +16,9 @@ from roarfast.explain.external import External, of_captum_class
 from roarfast.explain.record import Estimator as EstimatorRecord
 from roarfast.study import stored_maps
 from roarfast.study.usercode import source_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Section(BaseModel):
@@ -33,10 +36,10 @@ def importable(text: str) -> str:
     return text
 
 
-def record_of(reference: Any) -> EstimatorRecord | None:
+def record_of(reference: object) -> EstimatorRecord | None:
     """The record that a reference names, if it names one: what is wrong with others is told where they are listed."""
     try:
-        found = load_object(reference)
+        found = load_object(reference) if isinstance(reference, str) else None
     except (ValueError, TypeError, AttributeError):
         return None
     return found if isinstance(found, EstimatorRecord) else None
@@ -77,11 +80,11 @@ class OutsideConfig(Section):
         return External(self.name, self.function())
 
 
-def _stored(model: Any, x: Any, target: Any) -> Any:
+def _stored(model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
     raise RuntimeError("maps of the user's are read, not computed")
 
 
-def code_of(reference: str, version: int | None) -> dict[str, Any]:
+def code_of(reference: str, version: int | None) -> dict[str, object]:
     """What keys hash of code from outside: its files, or the version that its author gives it; of maps, their files."""
     if stored_maps.is_stored(reference):
         return {"maps": stored_maps.checksums(reference)}
@@ -91,14 +94,14 @@ def code_of(reference: str, version: int | None) -> dict[str, Any]:
     return {"source": source} if source else {}
 
 
-def name_references(raw: dict[str, Any]) -> None:
+def name_references(raw: dict[str, object]) -> None:
     """Gives `package.module:function` in a grid the name of the function, and an entry in the table of its kind."""
     blocks = raw.get("grid")
     for block in blocks if isinstance(blocks, list) else []:
         for key, kind in (("estimators", "estimators"), ("postprocess", "postprocessings")):
             texts = block.get(key) if isinstance(block, dict) else None
-            if isinstance(texts, list) and isinstance(raw.setdefault(kind, []), list):
-                block[key] = [_named(text, raw[kind]) if isinstance(text, str) else text for text in texts]
+            if isinstance(texts, list) and isinstance(table := raw.setdefault(kind, []), list):
+                block[key] = [_named(text, table) if isinstance(text, str) else text for text in texts]
 
 
 def _name_of(reference: str) -> str:
@@ -107,7 +110,7 @@ def _name_of(reference: str) -> str:
     return name if name[:1].isalpha() else f"maps_{name}"
 
 
-def _named(text: str, table: list[Any]) -> str:
+def _named(text: str, table: list[object]) -> str:
     steps = []
     for step in text.split("|"):
         reference = step.strip().removesuffix("^2")

@@ -15,8 +15,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -61,12 +62,14 @@ class Batches:
         """Images `[B, C, H, W]`, normalised, and labels `[B]` of an epoch, in an order of its own."""
         return self._data.batches(self._rows(epoch), self._transform, epoch=epoch)
 
-    def _rows(self, epoch: int) -> list[Any]:
+    def _rows(self, epoch: int) -> list[npt.NDArray[np.int64]]:
         recipe = self.recipe
         return epoch_batches(len(self._data), recipe.batch_size, self._seed, epoch, drop_last=recipe.drop_last)
 
 
-def fit(function: Callable[..., Any], name: str, model: nn.Module, batches: Batches, seed: int) -> nn.Module:
+def fit(
+    function: Callable[[nn.Module, Batches, int], object], name: str, model: nn.Module, batches: Batches, seed: int
+) -> nn.Module:
     """Calls a training function and puts what it returns into the model; torch's generator is seeded and restored.
 
     Raises:

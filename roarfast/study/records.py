@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roarfast._files import write_atomic
+from roarfast.study.rows import WorkRow
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 STAGES = ("training", "evaluation", "map_passes", "map_other", "codes", "impute", "data", "start", "other")
 """Where the time of tasks goes: the first three are passes of a model (`roarfast.report.times` says what each is)."""
@@ -120,10 +124,10 @@ class Curve:
     rates: tuple[float, ...]
     cells: tuple[str, ...]
     score: float | None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, float | None] = field(default_factory=dict)
 
 
-def curves_of(records: list[Record], work: dict[str, dict[str, Any]]) -> list[Curve]:
+def curves_of(records: list[Record], work: Mapping[str, WorkRow]) -> list[Curve]:
     """The curves that finished tasks left in the store; one whose cells another one has, too, is left out."""
     by_key = {record.key: record for record in records}
     found = []
@@ -172,14 +176,14 @@ class StudyResults:
     def __len__(self) -> int:
         return len(self.records)
 
-    def select(self, **conditions: Any) -> list[Record]:
+    def select(self, **conditions: object) -> list[Record]:
         """The records whose fields equal the given values: `results.select(protocol="roar", drop=0.3)`."""
         unknown = set(conditions) - {f.name for f in fields(Record)}
         if unknown:
             raise ValueError(f"a record has no field {', '.join(sorted(unknown))}")
         return [r for r in self.records if all(getattr(r, name) == value for name, value in conditions.items())]
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[dict[str, str | float | None]]:
         """One flat dict per record; extra scores and stages become columns `<score>` and `seconds_<stage>`."""
         rows = []
         scores = list(dict.fromkeys(name for record in self.records for name in record.extra))
@@ -203,7 +207,7 @@ class StudyResults:
             write_atomic(path, text.getvalue())
         return text.getvalue()
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """The records as a pandas DataFrame (pandas is optional)."""
         try:
             import pandas as pd
@@ -214,7 +218,7 @@ class StudyResults:
         return pd.DataFrame(self.to_rows())
 
 
-def record_from_row(row: dict[str, Any]) -> Record:
+def record_from_row(row: Mapping[str, Any]) -> Record:
     """A record from a row of the store, whose `seconds` and `extra` are JSON."""
     names = {f.name for f in fields(Record)}
     values = {name: value for name, value in row.items() if name in names}

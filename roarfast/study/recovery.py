@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 from roarfast.study.migrations import VERSION, expected_columns, table_damage, version_of
+from roarfast.study.rows import is_whole
 from roarfast.study.runfolder import RunFolder
-from roarfast.study.store import Store, is_whole, text
+from roarfast.study.store import Store, text
 
 _TABLES = ("cells", "work")
 
@@ -38,9 +38,9 @@ def recover(folder: str | Path) -> list[str]:
     ]
 
 
-def _look(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+def _look(path: Path) -> tuple[str, dict[str, list[dict[str, object]]]]:
     """What SQLite finds wrong with a file, and if anything is, the rows that are whole."""
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
+    rows: dict[str, list[dict[str, object]]] = {table: [] for table in _TABLES}
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.text_factory = text
     try:
@@ -63,10 +63,10 @@ def _look(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
         connection.close()
 
 
-def _whole_rows(connection: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
+def _whole_rows(connection: sqlite3.Connection, table: str) -> list[dict[str, object]]:
     """Read from both ends, each time up to the page that cannot be read."""
     names = [name for name, _ in expected_columns(VERSION)[table]]  # the table's own may be damaged
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for direction in ("ASC", "DESC"):
         try:
             for values in connection.execute(f"SELECT * FROM {table} ORDER BY rowid {direction}"):

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
 from roarfast._files import create_memmap
+from roarfast._types import Numpy
 from roarfast.explain.oracles import ORACLES, oracle_maps
 from roarfast.explain.postprocess import PostProcess
+from roarfast.explain.store import StoredMaps
 
 _CHUNK_PIXELS = 1 << 22
+Maps = StoredMaps | npt.NDArray[np.float32] | None
+"""Of all images of a split; None for a baseline or an oracle, which have none."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,15 @@ class Selection:
     postprocess: str
     seed: int
     baseline: str | None = None
-    outside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    outside: Mapping[str, Callable[..., Numpy]] = field(default_factory=dict)
     labels: npt.NDArray[np.int64] | None = None
     classes: int = 0
     channels: int = 1
     """Of `rand` where features are ranked; those of maps are in their shape."""
 
-    def codes(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> tuple[npt.NDArray[np.uint8], Any]:
+    def codes(
+        self, maps: Maps, rows: npt.NDArray[np.int64], size: tuple[int, int]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
         """Codes and post-processed maps of some images.
 
         Args:
@@ -68,7 +73,7 @@ class Selection:
         )
         return np.asarray(codes), processed
 
-    def processed(self, maps: Any, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
+    def processed(self, maps: Maps, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> npt.NDArray[np.float32]:
         """The maps after post-processing, `[B, H, W]` or `[B, C, H, W]`."""
         if self.baseline == "rand":
             planes, ids = ((self.channels,), _feature_ids(rows, self.channels)) if self.channels > 1 else ((), rows)
@@ -76,6 +81,7 @@ class Selection:
         if self.baseline in ORACLES:
             assert self.labels is not None
             return oracle_maps(self.baseline, self.labels[rows], size, self.classes)
+        assert maps is not None
         chain = PostProcess.parse(self.postprocess, self.outside)
         some, ids = maps[rows[0] : rows[-1] + 1], rows
         if some.ndim == 4 and some.shape[1] == 1:  # of an estimator without channels: pixels after all
@@ -91,7 +97,7 @@ def _feature_ids(rows: npt.NDArray[np.int64], channels: int) -> npt.NDArray[np.i
 
 
 def select(
-    selection: Selection, maps: Any, shape: Sequence[int], path: Path, with_masks: bool
+    selection: Selection, maps: Maps, shape: Sequence[int], path: Path, with_masks: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
     """Writes the codes of a whole split.
 

@@ -11,9 +11,9 @@ import copy
 import functools
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from roarfast._objects import keep_object, make_importable
 from roarfast.data import Dataset, from_torch
@@ -23,16 +23,26 @@ from roarfast.study.fingerprint import NoFingerprint, fingerprint
 from roarfast.study.keys import digest
 from roarfast.study.usercode import is_own
 
+
+class Objects(TypedDict, total=False):
+    """What `with_objects` takes beside a config."""
+
+    estimators: Sequence[object]
+    postprocessings: Sequence[object]
+    data: object
+    model: object
+
+
 _ENTRY_KEYS = {"name", "object", "options", "version"}
 
 
 def with_objects(
-    raw: Mapping[str, Any],
-    estimators: Sequence[Any] = (),
-    postprocessings: Sequence[Any] = (),
-    data: Any = None,
-    model: Any = None,
-) -> dict[str, Any]:
+    raw: Mapping[str, object],
+    estimators: Sequence[object] = (),
+    postprocessings: Sequence[object] = (),
+    data: object = None,
+    model: object = None,
+) -> dict[str, object]:
     """A config with objects in it as one without.
 
     Args:
@@ -47,7 +57,7 @@ def with_objects(
         StudyError: Something cannot be named or hashed; the message says what to give.
     """
     # Objects are not copied: two copies of a function would be two functions.
-    made = {key: value if key == "grid" else copy.deepcopy(value) for key, value in raw.items()}
+    made: dict[str, Any] = {key: value if key == "grid" else copy.deepcopy(value) for key, value in raw.items()}
     blocks = made.get("grid")
     if isinstance(blocks, list):
         made["grid"] = blocks = [dict(block) if isinstance(block, Mapping) else block for block in blocks]
@@ -72,7 +82,7 @@ def with_objects(
     return made
 
 
-def _join(texts: list[str], blocks: Any, key: str) -> None:
+def _join(texts: list[str], blocks: Iterable[object] | None, key: str) -> None:
     """Adds names to every grid, except those that some grid has already."""
     known = [block for block in blocks or () if isinstance(block, dict)]
     named = {step for block in known for text in block.get(key, ()) for step in re.split(r"\||\^", str(text))}
@@ -82,7 +92,7 @@ def _join(texts: list[str], blocks: Any, key: str) -> None:
                 block[key] = [*block.get(key, ["plain"] if key == "postprocess" else []), text]
 
 
-def _text(thing: Any, kind: str, table: list[Any]) -> str:
+def _text(thing: object, kind: str, table: list[object]) -> str:
     """The name of an entry of a list; one that is an object gets a row in the table of its kind."""
     if isinstance(thing, str):
         return thing
@@ -92,7 +102,7 @@ def _text(thing: Any, kind: str, table: list[Any]) -> str:
     return str(entry["name"])
 
 
-def _entry(thing: Any, kind: str) -> dict[str, Any]:
+def _entry(thing: object, kind: str) -> dict[str, Any]:
     if isinstance(thing, Mapping):
         if unknown := set(thing) - _ENTRY_KEYS:
             raise StudyError(
@@ -118,7 +128,7 @@ def _entry(thing: Any, kind: str) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if value is not None and value != {}}
 
 
-def _check(found: Any, kind: str) -> None:
+def _check(found: object, kind: str) -> None:
     if not isinstance(found, type) and callable(getattr(found, "attribute", None)):
         raise StudyError(
             f"{kind}: this {type(found).__name__} was made for one model, and a study explains models of its own: give the class, "
@@ -128,7 +138,7 @@ def _check(found: Any, kind: str) -> None:
         raise StudyError(f"{kind}: {found!r} is no function, class or name")
 
 
-def _default_name(found: Any, kind: str) -> str:
+def _default_name(found: object, kind: str) -> str:
     called = found.partition(":")[2] if isinstance(found, str) else getattr(found, "__name__", type(found).__name__)
     name = re.sub(r"[^a-z0-9]+", "_", str(called).lower()).strip("_")
     if not name[:1].isalpha() or "<" in str(called):
@@ -136,7 +146,7 @@ def _default_name(found: Any, kind: str) -> str:
     return name
 
 
-def reference(found: Any, name: str, version: int | None) -> str:
+def reference(found: object, name: str, version: int | None) -> str:
     """What a config says instead of an object: where to import it from, or under which key this process keeps it."""
     if (text := importable(found)) is not None:
         return text
@@ -151,7 +161,7 @@ def reference(found: Any, name: str, version: int | None) -> str:
         ) from None
 
 
-def importable(found: Any) -> str | None:
+def importable(found: object) -> str | None:
     """`package.module:object` if another process finds the same there; of an installed package, where it is public.
 
     Example:
@@ -170,20 +180,20 @@ def importable(found: Any) -> str | None:
     return next(f"{home}:{name}" for home in homes if _look_up(home, name) is found)
 
 
-def _look_up(module: str, name: str) -> Any:
-    found: Any = sys.modules.get(module)
+def _look_up(module: str, name: str) -> object:
+    found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
 
 
-def _data(section: dict[str, Any], data: Any) -> dict[str, Any]:
+def _data(section: dict[str, object], data: object) -> dict[str, object]:
     if isinstance(data, str):
         return section | {"name": data}
     if callable(data) and (text := importable(data)) is not None:
         return section | {"name": text}
     if isinstance(data, tuple | list) and len(data) == 2:
-        parts: tuple[Any, Any] = (data[0], data[1])
+        parts: tuple[object, object] = (data[0], data[1])
     elif callable(data):
         parts = _called(data)
     else:
@@ -200,5 +210,5 @@ def _data(section: dict[str, Any], data: Any) -> dict[str, Any]:
     return section | {"name": safe, "session": keep_object(key, (train, test))}
 
 
-def _called(make: Callable[[str], Any]) -> tuple[Any, Any]:
+def _called(make: Callable[[str], object]) -> tuple[object, object]:
     return make("train"), make("test")

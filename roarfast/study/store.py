@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from roarfast.study.errors import OutOfSpace, StudyError
 from roarfast.study.keys import digest
 from roarfast.study.migrations import VERSION, migrate, table_damage, version_of
 from roarfast.study.records import STAGES, Cell, Record, record_from_row
+from roarfast.study.rows import (
+    CELL_COLUMNS,
+    SCORES,
+    WORK_COLUMNS,
+    CellRow,
+    SessionRow,
+    WorkRow,
+    is_damaged,
+    row_digest,
+)
 from roarfast.study.runfolder import RunFolder
-
-_STATUSES = ("done", "failed", "pending", "running")
-_FIRST_SCORES = (
-    "accuracy",
-    "true_class_probability",
-    "removed_fraction",
-    "removed_fraction_train",
-    "tv_map",
-    "tv_mask",
-)
-_LATER_SCORES = ("cross_entropy",)
-_LATER_COLUMNS = (*_LATER_SCORES, "torch")
-"""Absent from the digests of rows that have none, which are those of before they were there."""
-_SCORES = (*_FIRST_SCORES, *_LATER_SCORES)
-
-_CELL_COLUMNS = (
-    "key",
-    "protocol",
-    "estimator",
-    "postprocess",
-    "order",
-    "drop",
-    "trial",
-    "null",
-    *_FIRST_SCORES,
-    "extra",
-    "seconds",
-    "error",
-)
-_WORK_COLUMNS = ("key", "kind", "label", "info", "seconds")
-"""What the digest of a row is made of."""
 
 
 class Store:
@@ -124,13 +104,13 @@ class Store:
 
     # facts
 
-    def put(self, **facts: Any) -> None:
+    def put(self, **facts: object) -> None:
         """Stores facts by name, as JSON, in one transaction."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
         with self._transaction():
             self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
-    def get(self, name: str, default: Any) -> Any:
+    def get(self, name: str, default: object) -> Any:
         """A fact by name."""
         row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         try:
@@ -178,15 +158,15 @@ class Store:
             seconds: Stage → seconds spent on each of them.
             torch: The version that computed them.
         """
-        assignments = ", ".join(f"{name} = ?" for name in _SCORES)
+        assignments = ", ".join(f"{name} = ?" for name in SCORES)
         with self._transaction():
             for key, scores in cells.items():
-                extra = {name: value for name, value in scores.items() if name not in _SCORES}
+                extra = {name: value for name, value in scores.items() if name not in SCORES}
                 self._connection.execute(
                     f"UPDATE cells SET status = 'done', error = NULL, {assignments}, extra = ?, seconds = ?, torch = ?, finished = ? "
                     "WHERE key = ?",
                     (
-                        *(scores.get(name) for name in _SCORES),
+                        *(scores.get(name) for name in SCORES),
                         json.dumps(extra),
                         json.dumps(seconds),
                         torch,
@@ -216,11 +196,12 @@ class Store:
         """
         return [record_from_row(row) for row in self.rows()]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[CellRow]:
         """All cells as raw rows, checked as in `records`."""
-        rows = [dict(row) for row in self._connection.execute("SELECT * FROM cells ORDER BY position, key")]
+        found = self._connection.execute("SELECT * FROM cells ORDER BY position, key")
+        rows = [cast("CellRow", dict(row)) for row in found]  # the columns are checked when the store is opened
         for row in rows:
-            if _is_damaged(row, _CELL_COLUMNS):
+            if is_damaged(row, CELL_COLUMNS):
                 raise StudyError(
                     f"{self.path} is damaged: a row of its cells ({row['protocol']} {row['estimator']}, trial {row['trial']}) "
                     "is not what was written. Run the study again: this cell is computed anew, the others stay"
@@ -231,9 +212,9 @@ class Store:
         """Deletes rows of cells and work that are not what was written; returns what they were, for the run to say."""
         found = []
         with self._transaction():
-            for table, columns in (("cells", _CELL_COLUMNS), ("work", _WORK_COLUMNS)):
+            for table, columns in (("cells", CELL_COLUMNS), ("work", WORK_COLUMNS)):
                 for row in self._connection.execute(f"SELECT rowid AS place, * FROM {table}").fetchall():
-                    if _is_damaged(dict(row), columns):
+                    if is_damaged(dict(row), columns):
                         self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row["place"],))
                         what = (
                             row["label"]
@@ -248,21 +229,21 @@ class Store:
         with self._transaction():
             self._connection.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
 
-    def adopt(self, rows: Iterable[dict[str, Any]]) -> None:
+    def adopt(self, rows: Iterable[CellRow]) -> None:
         """Takes over finished cells of another store; ours must have registered them."""
-        names = [*_SCORES, "torch", "extra", "status", "seconds", "error", "started", "finished"]
+        names = [*SCORES, "torch", "extra", "status", "seconds", "error", "started", "finished"]
         assignments = ", ".join(f"{name} = ?" for name in names)
-        taken = list(rows)
+        taken, values = list(rows), operator.itemgetter(*names)
         with self._transaction():
             self._connection.executemany(
                 f"UPDATE cells SET {assignments} WHERE key = ?",
-                [(*(row[name] for name in names), row["key"]) for row in taken],
+                [(*values(row), row["key"]) for row in taken],
             )
             for row in taken:
                 if row["status"] == "done":
                     self._seal_cell(row["key"])
 
-    def restore(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+    def restore(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Puts back rows of `cells` or `work` as they were, digest and all."""
         with self._transaction():
             for row in rows:
@@ -274,25 +255,27 @@ class Store:
 
     # shared work
 
-    def finish_work(self, key: str, kind: str, label: str, info: dict[str, Any], seconds: dict[str, float]) -> None:
+    def finish_work(
+        self, key: str, kind: str, label: str, info: Mapping[str, object], seconds: dict[str, float]
+    ) -> None:
         """Records finished shared work; its files are in place already."""
-        row = dict(zip(_WORK_COLUMNS, (key, kind, label, json.dumps(info), json.dumps(seconds))))
+        row = dict(zip(WORK_COLUMNS, (key, kind, label, json.dumps(info), json.dumps(seconds))))
         with self._transaction():
             self._connection.execute(
                 "INSERT OR REPLACE INTO work (key, kind, label, info, seconds, finished, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*row.values(), now(), digest(row)),
             )
 
-    def work(self) -> dict[str, dict[str, Any]]:
+    def work(self) -> dict[str, WorkRow]:
         """Key → row of finished shared work, with `info` and `seconds` decoded."""
         rows = {row["key"]: dict(row) for row in self._connection.execute("SELECT * FROM work")}
         for row in rows.values():
             row["info"], row["seconds"] = json.loads(row["info"]), json.loads(row["seconds"])
-        return rows
+        return cast("dict[str, WorkRow]", rows)
 
     # sessions and the summary
 
-    def begin_session(self, facts: dict[str, Any]) -> int:
+    def begin_session(self, facts: Mapping[str, object]) -> int:
         """Notes that a process starts working; returns the number of the session."""
         with self._transaction():
             cursor = self._connection.execute(
@@ -300,11 +283,11 @@ class Store:
             )
         return int(cursor.lastrowid or 0)
 
-    def end_session(self, number: int, facts: dict[str, Any] | None = None) -> None:
+    def end_session(self, number: int, facts: Mapping[str, object] | None = None) -> None:
         """Notes that it ended by itself, and what is known only then."""
         with self._transaction():
             row = self._connection.execute("SELECT facts FROM sessions WHERE id = ?", (number,)).fetchone()
-            known = _facts(row[0]) | (facts or {})
+            known = {**_facts(row[0]), **(facts or {})}
             self._connection.execute(
                 "UPDATE sessions SET finished = ?, facts = ? WHERE id = ?", (now(), json.dumps(known), number)
             )
@@ -321,8 +304,8 @@ class Store:
             meta = {row["name"]: json.loads(row["value"]) for row in self._connection.execute("SELECT * FROM meta")}
         except ValueError as error:
             raise StudyError(f"{self.path} is damaged: a fact is no JSON ({error}). Run the study again") from None
-        sessions = [
-            dict(row) | {"facts": _facts(row["facts"])}
+        sessions: list[SessionRow] = [
+            cast("SessionRow", dict(row) | {"facts": _facts(row["facts"])})
             for row in self._connection.execute("SELECT * FROM sessions ORDER BY id")
         ]
         totals["start"] += sum(session["facts"].get("setup", 0.0) for session in sessions)
@@ -343,7 +326,7 @@ class Store:
         """Gives a finished cell the digest of its row; inside a transaction."""
         row = self._connection.execute("SELECT * FROM cells WHERE key = ?", (key,)).fetchone()
         if row is not None:
-            values = (_row_digest(dict(row), _CELL_COLUMNS), key)
+            values = (row_digest(dict(row), CELL_COLUMNS), key)
             self._connection.execute("UPDATE cells SET digest = ? WHERE key = ?", values)
 
     @contextlib.contextmanager
@@ -382,29 +365,6 @@ def _facts(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return facts if isinstance(facts, dict) else {}
-
-
-def _row_digest(row: dict[str, Any], columns: tuple[str, ...]) -> str:
-    later = {name: row[name] for name in _LATER_COLUMNS if row.get(name) is not None}
-    return digest({name: row[name] for name in columns} | later)
-
-
-def is_whole(row: dict[str, Any], table: str) -> bool:
-    """Whether a finished row of `cells` or `work` is certainly what was written."""
-    columns = _CELL_COLUMNS if table == "cells" else _WORK_COLUMNS
-    return row.get("status", "done") == "done" and row["digest"] is not None and not _is_damaged(row, columns)
-
-
-def _is_damaged(row: dict[str, Any], columns: tuple[str, ...]) -> bool:
-    """Whether a row is not what was written; one without a digest (unfinished, or of version 3) cannot be told."""
-    if "status" in row and row["status"] not in _STATUSES:
-        return True
-    if row["digest"] is None or row.get("status", "done") != "done":
-        return False
-    try:
-        return bool(_row_digest(row, columns) != row["digest"])
-    except (TypeError, ValueError):  # bytes that are no text, or NaN
-        return True
 
 
 def _quick_check(database: sqlite3.Connection, path: Path) -> None:

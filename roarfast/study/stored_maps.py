@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast._types import Numpy
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
 from roarfast.study.errors import StudyError
@@ -87,7 +87,7 @@ def order_note(reference: str) -> str | None:
     return f"{path} has no test_labels, so it cannot be checked that its maps are in the order of the images"
 
 
-def _array(path: Path, name: str) -> npt.NDArray[Any] | None:
+def _array(path: Path, name: str) -> Numpy | None:
     try:
         if path.is_dir():
             file = path / f"{name}.npy"

@@ -6,10 +6,10 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from roarfast.study.recovery import recover
 from roarfast.study.results import StudyResults, load
 from roarfast.study.runfolder import RunFolder, check_claim
 from roarfast.study.schema import BASELINES, StudyConfig
-from roarfast.study.session import with_objects
+from roarfast.study.session import Objects, with_objects
 from roarfast.study.store import Store
 from roarfast.study.tasks import Task
 from roarfast.study.usercode import stale_modules
@@ -75,10 +75,10 @@ class Study:
 
     def __init__(
         self,
-        config: StudyConfig | dict[str, Any],
+        config: StudyConfig | Mapping[str, object],
         out: str | Path | None = None,
         source: str | Path | None = None,
-        **objects: Any,
+        **objects: Unpack[Objects],
     ) -> None:
         if not isinstance(config, StudyConfig) or objects:
             raw = config.model_dump(mode="json") if isinstance(config, StudyConfig) else config
@@ -96,7 +96,7 @@ class Study:
         out: str | Path | None = None,
         data_root: str | Path | None = None,
         mask_only: bool = False,
-        **objects: Any,
+        **objects: Unpack[Objects],
     ) -> Study:
         """Reads a config file; all its problems are reported at once (`ConfigError`)."""
         config = load_config(path, data_root)
@@ -116,7 +116,7 @@ class Study:
         """This study for one of `count` parts, in a folder of its own; `merge` puts them together."""
         return Study(self.config, RunFolder(self.folder).shard(index, count), self.source)
 
-    def seeds(self) -> dict[str, Any]:
+    def seeds(self) -> dict[str, int | dict[str, int]]:
         """The seeds of every trial, as the report shows them."""
         cells = self.cells
         baselines = tuple(name for name in BASELINES if any(cell.estimator == name for cell in cells))
@@ -286,7 +286,7 @@ class Study:
 
 
 def check_same_study(
-    store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: dict[str, Any], redo: bool = False
+    store: Store, config: StudyConfig, cells: dict[str, Cell], numerics: Mapping[str, object], redo: bool = False
 ) -> set[str]:
     """Refuses to mix results: an old folder may only grow, or have cells made again after a change of the user's files.
 
@@ -366,7 +366,7 @@ def check_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def _changes(old: Any, new: Any, path: str = "") -> list[str]:
+def _changes(old: object, new: object, path: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         names = [name for name in {**old, **new} if path or name not in _FREE_TO_CHANGE]
         found = []

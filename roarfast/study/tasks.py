@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, TypeAdapter
 
 from roarfast._sealed import Damaged, read_sealed
+from roarfast._types import Json
 from roarfast.explain.store import AttributionStore
 from roarfast.study.errors import StudyError
 from roarfast.study.protocol import Scores
@@ -192,7 +193,7 @@ class CodesTask(Task):
         """See `Task`."""
         return files.codes_info(self.key).exists()
 
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, object]:
         """Its fields as the key of examples hashes them."""
         names = ("estimator", "postprocess", "trial", "drops", "orders", "map", "base")
         return {"key": self.key} | {name: getattr(self, name) for name in names}
@@ -274,7 +275,7 @@ class ExamplesTask(Task):
         except Damaged:
             return False
 
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> dict[str, object]:
         """What its key hashes."""
         codes = [one.definition() for one in self.codes]
         return {"estimator": self.estimator, "trial": self.trial, "count": self.count, "codes": codes}
@@ -285,21 +286,21 @@ _TASK: TypeAdapter[AnyTask] = TypeAdapter(Annotated[AnyTask, Discriminator("kind
 _OUTCOME = TypeAdapter(Outcome)
 
 
-def encode(task: Task) -> Any:
+def encode(task: Task) -> Json:
     """A task as JSON values."""
     return _TASK.dump_python(task, mode="json")  # type: ignore[arg-type]
 
 
-def decode(values: Any) -> AnyTask:
+def decode(values: object) -> AnyTask:
     """What `encode` made."""
     return _TASK.validate_python(values)
 
 
-def encode_outcome(outcome: Outcome) -> Any:
+def encode_outcome(outcome: Outcome) -> Json:
     """An outcome as JSON values."""
     return _OUTCOME.dump_python(outcome, mode="json")
 
 
-def decode_outcome(values: Any) -> Outcome:
+def decode_outcome(values: object) -> Outcome:
     """What `encode_outcome` made."""
     return _OUTCOME.validate_python(values)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -222,7 +222,7 @@ class _Told(Progress):
         self._on_update(f"{self.what}, {self.note}")
 
 
-def mask_images(data: Dataset, masks: np.ndarray[Any, Any]) -> Dataset:
+def mask_images(data: Dataset, masks: npt.NDArray[np.bool_]) -> Dataset:
     """The masks `[N, H, W]` as black-and-white images, those of features `[N, C, H, W]` in colour, with the labels of the data."""
     h, w, channels = data.image_shape
     planes = np.moveaxis(masks, 1, -1) if masks.ndim == 4 else masks[..., None]

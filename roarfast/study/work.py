@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from roarfast._sealed import Damaged
 from roarfast.data import Dataset
 from roarfast.explain.hashing import file_checksum
 from roarfast.explain.oracles import ORACLES
-from roarfast.explain.store import AttributionStore
+from roarfast.explain.store import AttributionStore, StoredMaps
 from roarfast.metrics.inputs import Inputs, read_inputs
 from roarfast.metrics.nulls import NULLS, null_maps
 from roarfast.study.images import shared_data
@@ -32,6 +32,7 @@ from roarfast.study.tasks import ArtefactDamaged, CellsTask, CodesTask, Damage
 from roarfast.study.training import Trainer
 
 Update = Callable[[str], None]
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 class Clock:
@@ -91,7 +92,7 @@ class Work:
         """Lets the next use read the weights back: maps and scores come from the file, whoever trained it."""
         self._base = None
 
-    def stored_maps(self, estimator: str, base: str, split: str) -> Any:
+    def stored_maps(self, estimator: str, base: str, split: str) -> StoredMaps:
         """The maps of an estimator on disk, checked once.
 
         Raises:
@@ -166,7 +167,7 @@ class Work:
         codes, j = (codes[j], 0) if task.codes.estimator == "block" else (codes, j)
         return self.moved(codes, cell, split), j
 
-    def moved(self, rows: Any, cell: Cell, split: str) -> Any:
+    def moved(self, rows: npt.NDArray[ScalarT], cell: Cell, split: str) -> npt.NDArray[ScalarT]:
         """Codes or maps `[N, H, W]` as the null of a cell moves them; those of another model are files of their own."""
         if cell.null not in NULLS:
             return rows
@@ -182,7 +183,7 @@ class Work:
             self._inputs = read_inputs(images, layout="NHWC", mean=train.mean, std=train.std)
         return self._inputs
 
-    def _code_checksums(self, key: str) -> dict[str, Any]:
+    def _code_checksums(self, key: str) -> dict[str, object]:
         info = read_json(self.folder.codes_info(key))
         found = info.get("checksums") if isinstance(info, dict) else None
         return found if isinstance(found, dict) else {}

@@ -20,11 +20,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
 from roarfast._files import is_disk_full
+from roarfast._types import Json
 from roarfast.study.make import do_task
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.schedule import Missing
@@ -42,13 +43,13 @@ class Settings:
     `images` are the hashes of the splits, for workers on other machines: what lies at a path there may be something else.
     """
 
-    config: dict[str, Any]
+    config: dict[str, object]
     folder: str
     device: str
     threads: int
     images: tuple[str, ...] = ()
 
-    def encode(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, object]:
         """As JSON values."""
         return asdict(self)
 
@@ -253,7 +254,7 @@ class ProcessPool:
     def _log(self, worker: int) -> Path:
         return RunFolder(self._settings[worker].folder).log(worker)
 
-    def _send(self, worker: int, message: Any) -> None:
+    def _send(self, worker: int, message: object) -> None:
         stream = self._processes[worker].stdin
         assert stream is not None
         stream.write(json.dumps(message).encode() + b"\n")
@@ -286,7 +287,7 @@ def main(parent: int, started: float) -> None:
     events = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
-    def emit(message: dict[str, Any]) -> None:
+    def emit(message: dict[str, Json]) -> None:
         with contextlib.suppress(BrokenPipeError):
             events.write(json.dumps(message) + "\n")
             events.flush()

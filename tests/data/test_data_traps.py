@@ -75,7 +75,7 @@ def test_other_names_of_splits_can_be_given_one_by_one(tmp_path: Path) -> None:
         load(tmp_path / "photos", "test")
     pytest.importorskip("pydantic")
     from roarfast.study import images as study_images
-    from roarfast.study.schema import DataConfig
+    from roarfast.study.schema_training import DataConfig
 
     config = DataConfig(name="mine", root=str(tmp_path), train="photos/train", test="photos/val")
     train, test = study_images.load_data(config)

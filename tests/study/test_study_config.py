@@ -128,6 +128,7 @@ def test_all_problems_are_reported_at_once_with_path_line_and_nearest_name() -> 
         ('name = "shapes"', 'name = "shapes"\ntrain = "a.npz"', "data", "train and test come together"),
         ("examples = 2", 'devise = "cpu"', "run.devise", "did you mean 'device'?"),
         ("trials = 1", "trials = 1\nsead = 3", "sead", "did you mean 'seed'?"),
+        ("trials = 1", "trials = 1\nestimators = 5", "estimators", "valid list, got 5"),
     ],
 )
 def test_mistakes(old: str, new: str, where: str, what: str) -> None:

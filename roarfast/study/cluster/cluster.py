@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import Any
 
 from roarfast.study.cluster.connect import connect
 from roarfast.study.cluster.pool import RayPool
@@ -71,7 +70,7 @@ class Cluster:
     def _used(self) -> set[str]:
         return {node.name for node in place(self._nodes, self._needs, self._most)}
 
-    def hardware(self) -> dict[str, Any]:
+    def hardware(self) -> dict[str, object]:
         """What it runs on, for the report."""
         kinds = {
             node.host: ", ".join(
@@ -80,7 +79,7 @@ class Cluster:
             for node in self._nodes
             if node.name in self._used()
         }
-        facts: dict[str, Any] = {"workers": len(self.devices), "threads per worker": self._run.threads}
+        facts: dict[str, object] = {"workers": len(self.devices), "threads per worker": self._run.threads}
         if self._needs.ranks > 1:
             facts["processes per training"] = self._needs.ranks
         return facts | {"cores": os.cpu_count(), "nodes": len(self._used()), "devices": kinds}

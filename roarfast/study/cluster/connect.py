@@ -6,7 +6,8 @@ import os
 import platform
 import re
 import socket
-from typing import Any
+from collections.abc import Mapping
+from types import ModuleType
 
 from roarfast.study.errors import StudyError
 
@@ -14,7 +15,7 @@ _PATIENCE = 5.0
 """Seconds for the head to answer: Ray itself tries a wrong address for minutes, deaf to Ctrl-C."""
 
 
-def import_ray() -> Any:
+def import_ray() -> ModuleType:
     """The module `ray`.
 
     Raises:
@@ -30,7 +31,7 @@ def import_ray() -> Any:
     return ray
 
 
-def connect(address: str) -> tuple[Any, bool]:
+def connect(address: str) -> tuple[ModuleType, bool]:
     """Connects this process to a cluster.
 
     Args:
@@ -72,7 +73,7 @@ _ADVICE = (
 )
 
 
-def _init(ray: Any, address: str, options: dict[str, Any]) -> None:
+def _init(ray: ModuleType, address: str, options: Mapping[str, object]) -> None:
     try:
         ray.init(address=address, **options)
     except RuntimeError as error:

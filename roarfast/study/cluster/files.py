@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,11 @@ import numpy.typing as npt
 from roarfast._extras import installed
 from roarfast._files import file_checksum, is_disk_full, no_follow, sync_folder
 from roarfast._version import RESULT_VERSION, __version__
+from roarfast.study.cluster.handles import FilesHandle, call
 from roarfast.study.runfolder import RunFolder
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
 
 PIECE = 16 << 20
 """Bytes of a piece."""
@@ -44,6 +48,14 @@ class FileFacts:
     path: str
     size: int
     checksum: str
+
+
+class Fetched(TypedDict):
+    """What `NodeFiles.fetch` tells: bytes that travelled, paths that are gone, and whose disk is full."""
+
+    bytes: int
+    gone: list[str]
+    full: str
 
 
 def packages() -> dict[str, str]:
@@ -111,7 +123,7 @@ class NodeFiles:
 
     # fetching
 
-    def fetch(self, paths: list[str], sources: list[Any]) -> str:
+    def fetch(self, paths: list[str], sources: list[FilesHandle]) -> str:
         """Gets artefacts from other nodes as far as they are not here: JSON with `bytes`, `gone` (paths), `full`."""
         moved, gone = 0, []
         try:
@@ -169,11 +181,11 @@ class NodeFiles:
             raise ValueError(f"{path!r} does not lie in the run folder")
         return self.root / path
 
-    def _fetch(self, path: str, source: Any) -> int | None:
+    def _fetch(self, path: str, source: FilesHandle) -> int | None:
         """Bytes that travelled; None if the source has it no more."""
         import ray
 
-        wanted = [FileFacts(**one) for one in json.loads(ray.get(_in("read", source.facts).remote(path)))]
+        wanted = [FileFacts(**one) for one in json.loads(ray.get(call(source.facts, "read", path)))]
         if not wanted:
             return None
         have = {one.path: one for one in self._facts(path)}
@@ -195,14 +207,14 @@ class NodeFiles:
         sync_folder(final.parent)
         return sum(one.size for one in wanted)
 
-    def _receive(self, one: FileFacts, source: Any, place: Path) -> None:
+    def _receive(self, one: FileFacts, source: FilesHandle, place: Path) -> None:
         import ray
 
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-        read = _in("read", source.read)
+        read = source.read.options(concurrency_group="read")
         begins = iter(range(0, one.size, PIECE))
-        asked: deque[Any] = deque()
+        asked: deque[ObjectRef[npt.NDArray[np.uint8]]] = deque()
         try:
             with open(temporary, "wb", opener=no_follow) as file:
                 while True:
@@ -258,8 +270,3 @@ def _delete_orphans(above: Path) -> None:
             if held is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(held)
-
-
-def _in(group: str, method: Any) -> Any:
-    """A method of an actor, run by the threads of a group."""
-    return method.options(concurrency_group=group)

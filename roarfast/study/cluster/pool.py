@@ -12,22 +12,27 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, overload
 
 from roarfast.study.artefacts import inputs, outputs
-from roarfast.study.cluster.files import GROUPS, NodeFiles, packages
+from roarfast.study.cluster.files import GROUPS, Fetched, NodeFiles, packages
+from roarfast.study.cluster.handles import FilesHandle, Maker, WorkerHandle, call
+from roarfast.study.cluster.places import FOLDER, Places
 from roarfast.study.cluster.slots import Needs, Node, alive, place
-from roarfast.study.cluster.worker import RayWorker
+from roarfast.study.cluster.worker import Executed, RayWorker
 from roarfast.study.errors import StudyError
 from roarfast.study.schedule import Missing
 from roarfast.study.tasks import Outcome, Task, decode_outcome, encode
 from roarfast.study.workers import Event, Settings
 
-FOLDER = ""
-"""Where the run folder is, as a place of artefacts; the other places are nodes with copies."""
+if TYPE_CHECKING:
+    from ray import ObjectRef
+    from ray.util.placement_group import PlacementGroup
+
 _LOOK = 3.0
 """Seconds between looks at which nodes there are."""
 _PAUSE = 1.0
@@ -41,7 +46,7 @@ class _Host:
     """A node with its files."""
 
     node: Node
-    files: Any
+    files: FilesHandle
     place: str = FOLDER
     root: str = ""
 
@@ -52,9 +57,9 @@ class _Slot:
 
     number: int
     host: _Host
-    actor: Any = None
-    followers: list[Any] = field(default_factory=list)
-    group: Any = None  # the placement group of a worker of several processes
+    actor: WorkerHandle | None = None
+    followers: list[WorkerHandle] = field(default_factory=list)
+    group: PlacementGroup | None = None  # the placement group of a worker of several processes
     state: str = "starting"
     task: Task | None = None
     outcome: Outcome = field(default_factory=Outcome)
@@ -77,7 +82,7 @@ class RayPool:
 
     def __init__(
         self,
-        ray: Any,
+        ray: ModuleType,
         settings: Settings,
         needs: Needs,
         *,
@@ -96,13 +101,12 @@ class RayPool:
         (self._folder / self._probe[0]).write_text(self._probe[1])
         self._hosts: dict[str, _Host] = {}
         self._slots: dict[int, _Slot] = {}
-        self._refs: dict[Any, tuple[str, int]] = {}
-        self._held: dict[str, set[str]] = {}  # path of an artefact → places that have it
-        self._sizes: dict[str, int] = {}
+        self._refs: dict[ObjectRef[str], tuple[str, int]] = {}
+        self._places = Places(self._folder)
         self._pending: list[Event] = []
         self._looked, self._numbers = 0.0, 0
-        self._home: Any = None
-        self._said: Any = None
+        self._home: FilesHandle | None = None
+        self._said: ObjectRef[str] | None = None
         self._asked = 0.0
         self.moved = 0
         """Bytes that travelled between nodes."""
@@ -132,16 +136,16 @@ class RayPool:
     def forget(self, task: Task) -> None:
         """Nodes delete their copies; in the run folder the files are the study's own business."""
         for path in outputs(task):
-            for name in self._held.pop(path, set()) - {FOLDER}:
+            for name in self._places.forget(path) - {FOLDER}:
                 if name in self._hosts:
-                    _call(self._hosts[name].files, "fetch", "delete", path)
+                    call(self._hosts[name].files.delete, "fetch", path)
 
     def events(self) -> Iterator[Event]:
         """Waits until something happens, then yields it."""
         if time.monotonic() - self._looked > _LOOK:
             self._look()
-        if self._said is None and time.monotonic() - self._asked > _PAUSE:
-            self._said, self._asked = _call(self._home, "say", "said"), time.monotonic()
+        if self._said is None and self._home is not None and time.monotonic() - self._asked > _PAUSE:
+            self._said, self._asked = call(self._home.said, "say"), time.monotonic()
         waited = [*self._refs, *([] if self._said is None else [self._said])]
         if not waited:
             time.sleep(_PAUSE)
@@ -166,7 +170,7 @@ class RayPool:
         with contextlib.suppress(Exception):  # the cluster may be gone
             for slot in self._slots.values():
                 self._kill(slot)
-            leaving = [_call(host.files, "fetch", "leave") for host in self._hosts.values() if host.place != FOLDER]
+            leaving = [call(host.files.leave, "fetch") for host in self._hosts.values() if host.place != FOLDER]
             if leaving:
                 self._ray.wait(leaving, num_returns=len(leaving), timeout=5.0)
             for files in [*(host.files for host in self._hosts.values()), self._home]:
@@ -215,7 +219,7 @@ class RayPool:
     def _greet(self, host: _Host) -> None:
         """Learns where a node keeps files, and refuses one that would compute something else."""
         try:
-            known = json.loads(self._ray.get(_call(host.files, "say", "describe")))
+            known = json.loads(self._ray.get(call(host.files.describe, "say")))
         except self._ray.exceptions.RayActorError as error:
             if (
                 isinstance(error, self._ray.exceptions.ActorDiedError)
@@ -242,8 +246,7 @@ class RayPool:
         host = self._hosts.pop(name, None)
         if host is None:
             return
-        for places in self._held.values():
-            places.discard(name)
+        self._places.lose(name)
         for slot in [slot for slot in self._slots.values() if slot.host is host]:
             del self._slots[slot.number]
             self._kill(slot)
@@ -255,7 +258,15 @@ class RayPool:
 
     # workers
 
-    def _actor(self, cls: type, node: Node, options: dict[str, Any]) -> Any:
+    @overload
+    def _actor(self, cls: type[NodeFiles], node: Node, options: Mapping[str, object]) -> Maker[FilesHandle]: ...
+
+    @overload
+    def _actor(self, cls: type[RayWorker], node: Node, options: Mapping[str, object]) -> Maker[WorkerHandle]: ...
+
+    def _actor(
+        self, cls: type[NodeFiles] | type[RayWorker], node: Node, options: Mapping[str, object]
+    ) -> Maker[FilesHandle] | Maker[WorkerHandle]:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         where = NodeAffinitySchedulingStrategy(node.name, soft=False)
@@ -274,7 +285,7 @@ class RayPool:
             slot.actor = makers[0].remote(*arguments, slot.followers)
         self._refs[slot.actor.ready.remote()] = ("ready", slot.number)
 
-    def _group(self, slot: _Slot) -> list[Any]:
+    def _group(self, slot: _Slot) -> list[Maker[WorkerHandle]]:
         """Makers of the processes of a worker, all in one placement group on its node."""
         from ray.util.placement_group import placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -310,28 +321,25 @@ class RayPool:
     def _bring(self, slot: _Slot) -> None:
         """Starts a task, or first the transfers that it waits for."""
         assert slot.task is not None
-        absent = [one.path for one in inputs(slot.task) if slot.host.place not in self._places(one.path)]
+        absent = [one.path for one in inputs(slot.task) if slot.host.place not in self._places.of(one.path)]
         if not absent:
-            slot.state = "busy"
-            self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
+            self._execute(slot)
             return
         sources = [self._source(path) for path in absent]
         slot.state = "fetching"
         if None in sources:
             self._gone(slot, [path for path, source in zip(absent, sources) if source is None])
         else:
-            self._refs[_call(slot.host.files, "fetch", "fetch", absent, sources)] = ("fetched", slot.number)
+            self._refs[call(slot.host.files.fetch, "fetch", absent, sources)] = ("fetched", slot.number)
 
-    def _places(self, path: str) -> set[str]:
-        """The places that have an artefact; of one that no task of this run made, the run folder may."""
-        if path not in self._held:
-            there = any(self._folder.glob(path)) if "*" in path else (self._folder / path).exists()
-            self._held[path] = {FOLDER} if there else set()
-        return self._held[path]
+    def _execute(self, slot: _Slot) -> None:
+        assert slot.task is not None and slot.actor is not None
+        slot.state = "busy"
+        self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
 
-    def _source(self, path: str) -> Any:
+    def _source(self, path: str) -> FilesHandle | None:
         """The files of a place that has an artefact; any of them, so that many nodes do not all ask one."""
-        places = sorted(name for name in self._places(path) if name == FOLDER or name in self._hosts)
+        places = sorted(name for name in self._places.of(path) if name == FOLDER or name in self._hosts)
         if not places:
             return None
         chosen = random.choice(places)
@@ -339,20 +347,11 @@ class RayPool:
 
     def _missing_bytes(self, worker: int, task: Task) -> int:
         host = self._slots[worker].host
-        return sum(self._size(one.path) for one in inputs(task) if host.place not in self._places(one.path))
-
-    def _size(self, path: str) -> int:
-        if path not in self._sizes:
-            found = list(self._folder.glob(path)) if "*" in path else [self._folder / path]
-            files = [file for one in found for file in (one.iterdir() if one.is_dir() else [one]) if file.is_file()]
-            if not files:
-                return 1  # only a copy has it, and nobody has asked how large it is
-            self._sizes[path] = sum(file.stat().st_size for file in files)
-        return self._sizes[path]
+        return sum(self._places.size(one.path) for one in inputs(task) if host.place not in self._places.of(one.path))
 
     # what happens
 
-    def _happened(self, what: str, slot: _Slot, ref: Any) -> Iterator[Event]:
+    def _happened(self, what: str, slot: _Slot, ref: ObjectRef[str]) -> Iterator[Event]:
         errors = self._ray.exceptions
         try:
             value = self._ray.get(ref)
@@ -384,11 +383,10 @@ class RayPool:
             elif found["gone"]:
                 yield self._ended(slot, "died", f"node {slot.host.node.host} lost what the task had made")
             else:
-                for path in outputs(slot.task, self._keep_models):
-                    self._held.setdefault(path, set()).add(FOLDER)
+                self._places.came(outputs(slot.task, self._keep_models), FOLDER)
                 yield self._ended(slot, "done", "", slot.outcome)
 
-    def _fetched(self, slot: _Slot, found: dict[str, Any]) -> Iterator[Event]:
+    def _fetched(self, slot: _Slot, found: Fetched) -> Iterator[Event]:
         assert slot.task is not None
         self.moved += found["bytes"]
         if found["full"]:
@@ -399,37 +397,33 @@ class RayPool:
         if found["gone"]:
             self._gone(slot, found["gone"])
             return
-        for one in inputs(slot.task):
-            self._held.setdefault(one.path, set()).add(slot.host.place)
-        slot.state = "busy"
-        self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
+        self._places.came((one.path for one in inputs(slot.task)), slot.host.place)
+        self._execute(slot)
         yield from ()
 
-    def _executed(self, slot: _Slot, message: dict[str, Any]) -> Iterator[Event]:
+    def _executed(self, slot: _Slot, message: Executed) -> Iterator[Event]:
         assert slot.task is not None
         outcome, here = decode_outcome(message["outcome"]), slot.host.place
         if message["event"] != "done":
             if message["event"] == "damaged":  # it deleted what it could not read
-                for one in inputs(slot.task):
-                    self._held.get(one.path, set()).discard(here)
+                self._places.deleted((one.path for one in inputs(slot.task)), here)
             yield self._ended(slot, message["event"], message["text"], outcome)
             return
         made = outputs(slot.task, self._keep_models)
-        for path in made:
-            self._held[path] = {here}
-            self._sizes.pop(path, None)
+        self._places.made(made, here)
         if here == FOLDER or not made or (slot.task.passing and not self._keep_codes):
             yield self._ended(slot, "done", "", outcome)
             return
+        assert self._home is not None
         slot.state, slot.outcome = "collecting", outcome
-        ref = _call(self._home, "fetch", "fetch", made, [slot.host.files] * len(made))
+        ref = call(self._home.fetch, "fetch", made, [slot.host.files] * len(made))
         self._refs[ref] = ("collected", slot.number)
 
     def _gone(self, slot: _Slot, paths: list[str]) -> None:
         """What a task needs is nowhere any more: its maker runs again."""
         assert slot.task is not None
         for path in paths:
-            self._held.pop(path, None)
+            self._places.forget(path)
         lost = next(one for one in inputs(slot.task) if one.path in paths)
         text = f"{lost.path} was only on a node that is gone"
         self._pending.append(self._ended(slot, "damaged", text, Outcome(damage=lost.lost)))
@@ -457,7 +451,7 @@ class RayPool:
         if task is not None:
             yield Event(slot.number, "died", task, why(error, host.node.host))
 
-    def _lines(self, ref: Any) -> Iterator[Event]:
+    def _lines(self, ref: ObjectRef[str]) -> Iterator[Event]:
         self._said = None
         for number, text in json.loads(self._ray.get(ref)).items():
             slot = self._slots.get(int(number))
@@ -471,11 +465,7 @@ _SAME = (
 )
 
 
-def _call(actor: Any, group: str, method: str, *arguments: Any) -> Any:
-    return getattr(actor, method).options(concurrency_group=group).remote(*arguments)
-
-
-def _driver_node(ray: Any) -> Node:
+def _driver_node(ray: ModuleType) -> Node:
     own = ray.get_runtime_context().get_node_id()
     return next(node for node in alive(ray.nodes()) if node.name == own)
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from roarfast.study.errors import StudyError
+
+
+class Listed(TypedDict):
+    """A node in what `ray.nodes()` returns, as far as it is read here."""
+
+    NodeID: str
+    NodeManagerHostname: str
+    NodeManagerAddress: str
+    Resources: Mapping[str, float]
+    Alive: bool
 
 
 @dataclass(frozen=True)
@@ -55,12 +65,12 @@ class Needs:
         found = {"CPU": float(self.threads), "GPU": float(self.gpus), "memory": float(self.memory)}
         return {name: value for name, value in found.items() if value}
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, int]:
         """As arguments of Ray."""
         return {"num_cpus": self.threads, "num_gpus": self.gpus} | ({"memory": self.memory} if self.memory else {})
 
 
-def alive(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
+def alive(nodes: Sequence[Listed]) -> list[Node]:
     """The living nodes of what `ray.nodes()` returns, in a stable order."""
     found = [
         Node(n["NodeID"], f"{n['NodeManagerHostname']} ({n['NodeManagerAddress']})", n["Resources"])

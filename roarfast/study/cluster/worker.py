@@ -9,8 +9,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from roarfast._types import Json
+from roarfast.study.cluster.handles import FilesHandle, WorkerHandle
 from roarfast.study.errors import StudyError
 from roarfast.study.images import shared_data
 from roarfast.study.protocols import find
@@ -22,6 +24,14 @@ from roarfast.train.distributed import as_rank, wait
 
 _PAUSE = 1.0
 """Seconds between lines of progress."""
+
+
+class Executed(TypedDict):
+    """What `RayWorker.execute` tells of the event that ended a task."""
+
+    event: str
+    text: str
+    outcome: Json
 
 
 class RayWorker:
@@ -40,10 +50,10 @@ class RayWorker:
         self,
         settings: str,
         number: int,
-        home: Any,
+        home: FilesHandle,
         working_folder: str,
         code: dict[str, str],
-        followers: Sequence[Any] = (),
+        followers: Sequence[WorkerHandle] = (),
     ) -> None:
         begun = time.perf_counter()
         self._settings = Settings(**json.loads(settings))
