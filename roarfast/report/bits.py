@@ -7,17 +7,16 @@ entropy of any model bounds it from below, and mending the model's confidence by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from roarfast.report.audit import Audit, Count
 from roarfast.report.figures.curves import overview
 from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import BITS, Cell, Panel, pretty
 from roarfast.report.stats import Interval
-from roarfast.report.table import Cells, Table, Td, table
+from roarfast.report.table import Cells, Row, Table, Td, table
 from roarfast.report.text import p_text
 from roarfast.study.records import StudyResults
 
@@ -45,11 +44,12 @@ class Bits:
     temperatures: tuple[float, float] | None
 
 
-def class_entropy(meta: dict[str, Any]) -> tuple[float, bool] | None:
+def class_entropy(meta: Mapping[str, object]) -> tuple[float, bool] | None:
     """H(Y) in bits, and whether it was measured; None if not even the number of classes is known."""
     if isinstance(found := meta.get("label_entropy"), (int, float)):
         return float(found), True
-    return (math.log2(meta["classes"]), False) if meta.get("classes") else None
+    classes = meta.get("classes")
+    return (math.log2(classes), False) if isinstance(classes, (int, float)) and classes else None
 
 
 def bits(results: StudyResults, panels: Sequence[Panel], pictures: Path) -> Bits | None:
@@ -164,7 +164,7 @@ def _signed(value: float) -> str:
     return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
-def bits_rows(audits: Sequence[Audit], meta: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def bits_rows(audits: Sequence[Audit], meta: Mapping[str, object]) -> Iterable[Row]:
     """`bits.csv`: bits of every cell, mean over trials."""
     known = class_entropy(meta)
     entropy = math.nan if known is None else known[0]
@@ -172,7 +172,7 @@ def bits_rows(audits: Sequence[Audit], meta: dict[str, Any]) -> Iterable[dict[st
         for key, cell in a.panel.cells.items():
             if not cell.values("bits"):
                 continue
-            row: dict[str, Any] = {"dataset": a.panel.dataset, "protocol": a.panel.protocol, "order": a.panel.order}
+            row: Row = {"dataset": a.panel.dataset, "protocol": a.panel.protocol, "order": a.panel.order}
             row |= {
                 "estimator": key.estimator,
                 "postprocess": key.postprocess,
@@ -186,7 +186,7 @@ def bits_rows(audits: Sequence[Audit], meta: dict[str, Any]) -> Iterable[dict[st
             yield row | {"temperature": cell.mean("temperature"), "trials": len(cell.values("bits"))}
 
 
-def bits_count_rows(audits: Sequence[Audit]) -> Iterable[dict[str, Any]]:
+def bits_count_rows(audits: Sequence[Audit]) -> Iterable[Row]:
     """`bits_counts.csv`: how often each k moved the bits."""
     for a in audits:
         for name, counts in a.bits.items():

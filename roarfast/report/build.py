@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roarfast._files import remove_unfinished, write_atomic
+from roarfast.report.figures.strips import IMAGE_FILES
 from roarfast.report.material import gather
 from roarfast.report.page import render
 from roarfast.report.score_tables import score_rows
@@ -45,21 +46,29 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     return path
 
 
-def export(report: str | Path, out: str | Path) -> list[Path]:
+def image_figures(folder: str | Path) -> list[Path]:
+    """The figures that show images of the data set, in the folder of a report or of an export."""
+    return sorted((Path(folder) / "figures").glob(f"{IMAGE_FILES}*.png"))
+
+
+def export(report: str | Path, out: str | Path, *, images: bool = False) -> list[Path]:
     """Copies what a page about a study shows, to be committed or published: PNG figures and CSV tables.
 
     Args:
         report: The folder of a report, as `build` wrote it.
         out: Gets `figures/*.png` and `tables/*.csv`; files of these names are replaced, others stay.
+        images: Whether to copy also figures that show images of the data set, which not everybody may publish.
 
     Returns:
         The files written.
     """
+    left_out = () if images else image_figures(report)
     written = []
     for part, pattern in (("figures", "*.png"), ("tables", "*.csv")):
         target = Path(out) / part
         target.mkdir(parents=True, exist_ok=True)
         for path in sorted((Path(report) / part).glob(pattern)):
-            write_atomic(target / path.name, path.read_bytes())
-            written.append(target / path.name)
+            if path not in left_out:
+                write_atomic(target / path.name, path.read_bytes())
+                written.append(target / path.name)
     return written

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from roarfast.report.text import counted
 from roarfast.study.errors import StudyError
 from roarfast.study.results import load
 
@@ -19,10 +21,16 @@ def report(
         Path | None,
         typer.Option("--export", help="Also copy the PNG figures and CSV tables to this folder, to commit or publish."),
     ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="Let --export also copy the figures that show images of the data set.")
+    ] = False,
 ) -> None:
     """Write the report of a study: one HTML file, PNG/SVG figures, CSV tables; print a short summary."""
-    from roarfast.report import build, export, summary  # matplotlib: `--help` need not wait for it
+    from roarfast.report import build, export, image_figures, summary  # matplotlib: `--help` need not wait for it
 
+    if images and copy is None:
+        print("error: --images says what --export copies: add --export FOLDER", file=sys.stderr)
+        raise typer.Exit(2)
     try:
         results = load(folder)
     except (StudyError, FileNotFoundError) as error:
@@ -36,10 +44,25 @@ def report(
         path = build(folder, out, results)
         print(summary(results, path))
         if copy is not None:
-            print(f"Exported {len(export(path.parent, copy))} figures and tables to {copy}")
+            print(f"Exported {len(export(path.parent, copy, images=images))} figures and tables to {copy}")
+            if not images and (said := _left_out(image_figures(path.parent), image_figures(copy))):
+                print(said)
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _left_out(missing: Sequence[Path], old: Sequence[Path]) -> str:
+    """What an export without images did not copy, and what an earlier one with images left there; empty if nothing."""
+    said = []
+    if missing:
+        figures = f"{counted(len(missing), 'figure')} with images of the data set"
+        said.append(f"Left out {figures} (figures/examples-*.png); --images copies them too")
+    if old:
+        said.append(
+            f"Still there from an earlier export: {counted(len(old), 'figure')} with images, in {old[0].parent}"
+        )
+    return ". ".join(said)
 
 
 def compare(

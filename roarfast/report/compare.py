@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roarfast._files import write_atomic
+from roarfast._types import Json
 from roarfast.report.facts import base_text, data_text, model_text
 from roarfast.report.grid import BASELINES, Panel, base_cell, panels, pretty
 from roarfast.report.page import render
@@ -89,14 +90,14 @@ def read_source(given: str) -> Source:
     )
 
 
-def _toml(path: Path | None) -> dict[str, Any]:
+def _toml(path: Path | None) -> dict[str, Json]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
     except (OSError, ValueError):
         return {}
 
 
-def read_records(text: str, config: dict[str, Any], name: str) -> StudyResults:
+def read_records(text: str, config: dict[str, Json], name: str) -> StudyResults:
     """Records from `StudyResults.to_csv`; columns that are not there are unknown."""
     rows = list(csv.DictReader(text.splitlines()))
     known = {f.name: f.type for f in fields(Record) if f.name not in ("seconds", "extra")}

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from roarfast.report.audit import ALPHA
 from roarfast.report.grid import BASELINES, PLAIN, CellKey, Panel, pretty
 from roarfast.report.stats import Floats, Interval, holm, t_p, t_quantile
-from roarfast.report.table import Cells, Table, Td, table
+from roarfast.report.table import Cells, Row, Table, Td, table
 from roarfast.report.text import number, percent, signed
 
 _DRAWS, _SEED = 4000, 0
@@ -228,7 +228,23 @@ def spread_table(panels: Sequence[Panel]) -> Table | None:
     return table("spread", caption, columns, rows) if rows else None
 
 
-def spread_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
+class SpreadRow(TypedDict):
+    """A row of `tables/spread.csv`."""
+
+    title: str
+    dataset: str
+    protocol: str
+    order: str
+    drop: float
+    spread: float
+    low: float
+    high: float
+    chance: float
+    highest: str
+    lowest: str
+
+
+def spread_rows(panels: Sequence[Panel]) -> Iterable[SpreadRow]:
     """Rows of `tables/spread.csv`."""
     for panel in panels:
         for s in spreads(panel):
@@ -247,7 +263,7 @@ def spread_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
             }
 
 
-def random_rows(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
+def random_rows(panels: Sequence[Panel]) -> Iterable[Row]:
     """Rows of `tables/random.csv`."""
     for panel in panels:
         for t in random_tests(panel):

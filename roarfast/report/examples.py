@@ -6,12 +6,13 @@ import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import SupportsInt
 
 import numpy as np
 import numpy.typing as npt
 
 from roarfast._sealed import Damaged, read_sealed
+from roarfast._types import Numpy
 from roarfast.study.runfolder import RunFolder
 
 Bytes = npt.NDArray[np.uint8]
@@ -39,7 +40,7 @@ class Examples:
     estimator: str
     file: str
     images: Bytes
-    processed: npt.NDArray[Any]
+    processed: npt.NDArray[np.float32]
     masks: npt.NDArray[np.bool_]
     modified: Bytes
     postprocesses: list[str]
@@ -73,11 +74,11 @@ def stored_examples(files: RunFolder, estimators: Sequence[str]) -> list[Example
     return found
 
 
-def _read(estimator: str, file: str, arrays: dict[str, npt.NDArray[Any]]) -> Examples:
+def _read(estimator: str, file: str, arrays: dict[str, Numpy]) -> Examples:
     drops = np.argsort(arrays["drops"], kind="stable")
     names = [str(name) for name in arrays["class_names"]] if "class_names" in arrays else []
 
-    def name(number: Any) -> str:
+    def name(number: SupportsInt) -> str:
         return names[int(number)] if int(number) < len(names) else f"class {int(number)}"
 
     def classes(key: str) -> list[str]:

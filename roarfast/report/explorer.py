@@ -11,27 +11,67 @@ import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
+from roarfast._types import Numpy
 from roarfast.report.examples import Examples
 from roarfast.report.grid import pretty
 
 Bytes = npt.NDArray[np.uint8]
+Masks = npt.NDArray[np.bool_]
 MOST_BYTES = 11_000_000
 """Of the explorer in the page; the rest of the page then stays below 15 MB."""
 LARGE = 96  # pixels of a side: larger images get a coarser slider and lossy imputed pictures
 MOST_IMPUTED = 3
 
 
+class Picture(TypedDict):
+    """An image; `pixels` and `fill` as `packed` writes them."""
+
+    label: str
+    pixels: str
+    fill: str
+
+
+class Column(TypedDict):
+    """A map of one image: its packed codes, and its imputed images as addresses that hold them."""
+
+    codes: str
+    imputed: list[str]
+
+
+class MapEntry(TypedDict):
+    """A map of all images: `codes` and `imputed` have one entry per image, `answers` are by rate and image."""
+
+    estimator: str
+    k: str
+    nested: bool
+    measured: list[float]
+    answers: list[list[str]]
+    codes: list[str]
+    imputed: list[list[str]]
+
+
+class ExplorerData(TypedDict):
+    """What `explorer.js` reads."""
+
+    height: int
+    width: int
+    rates: list[float]
+    imputedRates: list[float]
+    images: list[Picture]
+    maps: list[MapEntry]
+
+
 @dataclass
 class Explorer:
     """What the script of the page reads, and what had to be left out."""
 
-    data: dict[str, Any]
+    data: ExplorerData
     images: int
     maps: int
     size: int = field(default=0)
@@ -45,7 +85,7 @@ class Explorer:
         return f"Only {' and '.join(parts)} are in here, so that this file stays below 15 MB." if parts else ""
 
 
-def rank_codes(processed: npt.NDArray[Any], masks: Any, drops: Sequence[float], rates: Sequence[float]) -> Bytes:
+def rank_codes(processed: Numpy, masks: Masks, drops: Sequence[float], rates: Sequence[float]) -> Bytes:
     """Codes over `rates` that agree with stored masks at every rate of `drops`, whatever rule and ties made those.
 
     Between two stored rates pixels go by value, inside what the masks leave open.
@@ -130,13 +170,13 @@ def _add_image(
 ) -> bool:
     """Adds an image with all its maps; False if that would be too much, and then only what fits is added of the first."""
     first, data = found[0], result.data
-    picture = {
+    picture: Picture = {
         "label": next((one for one in found if one.predictions), first).label(m),
         "pixels": packed(_rgb(first.images[m])),
         "fill": packed(_fill(found, m)),
     }
-    size = result.size + sum(map(len, picture.values()))
-    columns: list[dict[str, Any]] = []
+    size = result.size + sum(map(len, (picture["label"], picture["pixels"], picture["fill"])))
+    columns: list[Column] = []
     for one, k in maps:
         column = _column(one, k, m, data["rates"], data["imputedRates"])
         size += len(column["codes"]) + sum(map(len, column["imputed"]))
@@ -154,7 +194,7 @@ def _add_image(
     return len(columns) == len(maps)
 
 
-def _column(one: Examples, k: int, m: int, rates: Sequence[float], imputed: Sequence[float]) -> dict[str, Any]:
+def _column(one: Examples, k: int, m: int, rates: Sequence[float], imputed: Sequence[float]) -> Column:
     masks = one.masks[k, :, m]
     codes = rank_codes(one.processed[k, m], masks, one.drops, rates) if one.nested(k) else masks.astype(np.uint8)
     pictures = [_imputed(one.images[m], masks[one.drops.index(t)]) for t in imputed]
@@ -171,7 +211,7 @@ def _fill(found: Sequence[Examples], m: int) -> Bytes:
     return _rgb(fill)
 
 
-def _imputed(image: Bytes, mask: Any) -> str:
+def _imputed(image: Bytes, mask: Masks) -> str:
     """The imputed image without its noise, as an address that holds the picture."""
     from PIL import Image
 
@@ -182,7 +222,7 @@ def _imputed(image: Bytes, mask: Any) -> str:
     return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
 
 
-def _rgb(pixels: npt.NDArray[Any]) -> Bytes:
+def _rgb(pixels: Numpy) -> Bytes:
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8))
 
 

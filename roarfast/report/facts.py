@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
 
+from roarfast._types import Json
 from roarfast.report.grid import base_cell
 from roarfast.report.text import counted, percent
 from roarfast.study.records import StudyResults
@@ -43,6 +43,11 @@ def datasets(results: StudyResults) -> list[str]:
     return list(dict.fromkeys(r.dataset for r in results.records))
 
 
+def _section(results: StudyResults, name: str) -> dict[str, Json]:
+    """A section of the config; empty where it was not recorded."""
+    return (results.meta.get("config") or {}).get(name) or {}
+
+
 def data_text(results: StudyResults) -> str:
     """As in "cifar10, 10,000 train and 2,000 test images of 32 × 32 × 3, 10 classes"."""
     meta = results.meta
@@ -57,8 +62,7 @@ def data_text(results: StudyResults) -> str:
 
 def model_text(results: StudyResults) -> str:
     """The network and how it was trained."""
-    config: dict[str, Any] = results.meta.get("config") or {}
-    model, train = config.get("model") or {}, config.get("train") or {}
+    model, train = _section(results, "model"), _section(results, "train")
     name = model.get("name") or train.get("model") or "not recorded"
     if model.get("trained"):
         told = ["as given"]
@@ -89,9 +93,9 @@ def doubts(results: StudyResults) -> list[str]:
         stored = results.meta.get(name) or ()
         found += [stored] if isinstance(stored, str) else [str(doubt) for doubt in stored]
     found += _mixed_versions(results)
-    if ((results.meta.get("config") or {}).get("train") or {}).get("start") == "base":
+    if _section(results, "train").get("start") == "base":
         found.append(STARTED_FROM_BASE)
-    aggregate = str(((results.meta.get("config") or {}).get("explain") or {}).get("aggregate") or "")
+    aggregate = str(_section(results, "explain").get("aggregate") or "")
     if aggregate.startswith("none"):
         found.append(RANKS_FEATURES)
     classes = results.meta.get("classes")

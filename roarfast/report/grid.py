@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from roarfast.explain.oracles import ORACLES
 from roarfast.report.stats import Better, Interval, mean_interval
@@ -242,7 +241,7 @@ def mask_only(results: StudyResults, dataset: str, order: str) -> dict[CellKey, 
     return cells
 
 
-def usable(value: Any) -> bool:
+def usable(value: float | None) -> bool:
     """Whether a number was recorded (not None, not NaN)."""
     return value is not None and not math.isnan(value)
 

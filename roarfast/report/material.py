@@ -6,15 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from roarfast._types import Json
 from roarfast.report import panel_tables, run_tables
 from roarfast.report.answers import class_table, random_over_images, stored_answers
 from roarfast.report.audit import Audit, audit
-from roarfast.report.bits import bits, bits_counts_table
+from roarfast.report.bits import Bits, bits, bits_counts_table
 from roarfast.report.discrimination import random_table, spread_table
 from roarfast.report.examples import stored_examples
-from roarfast.report.explorer import explorer
+from roarfast.report.explorer import Explorer, explorer
 from roarfast.report.facts import base_text, coverage, data_text, doubts, model_text, study_name
 from roarfast.report.figures import plotting
 from roarfast.report.figures.bands import bands_figure
@@ -34,7 +35,7 @@ from roarfast.report.oracles import OracleCells, oracle_cells, oracle_lines, ora
 from roarfast.report.parts import StudyParts, parts_table, study_parts
 from roarfast.report.regression import shown_rates
 from roarfast.report.score_curves import agreement_matrix, curve_score_table, curve_scores
-from roarfast.report.score_tables import score_tables
+from roarfast.report.score_tables import Scored, score_tables
 from roarfast.report.scores import random_sentence
 from roarfast.report.summary import key_lines, power_lines, scored_panels
 from roarfast.report.table import Table
@@ -111,7 +112,7 @@ class OracleView:
 class RunView:
     """The run as a whole: where the time went, what was really removed, what failed, what it was made with."""
 
-    meta: dict[str, Any]
+    meta: dict[str, Json]
     times: Times
     times_table: Table | None
     removed: Table
@@ -119,6 +120,39 @@ class RunView:
     failures: Table
     facts: list[tuple[str, Table]]
     config: str
+
+
+class Material(TypedDict):
+    """What `page.html` and the templates that it includes ask for."""
+
+    run: RunView
+    audits: list[Audit]
+    name: str
+    coverage: str
+    facts: list[tuple[str, str]]
+    doubts: list[str]
+    verdicts: list[str]
+    findings: list[str]
+    power: list[str]
+    scored: Scored
+    score_tables: list[Table]
+    all_scores: list[Table]
+    overview: plotting.Figure | None
+    probability: plotting.Figure | None
+    families: list[plotting.Figure]
+    spread: Table | None
+    compared: Table
+    curve_scores: Table | None
+    agreement: Table | None
+    bands: plotting.Figure | None
+    bits: Bits | None
+    panels: list[PanelView]
+    leakages: list[LeakageView]
+    parts: list[PartsView]
+    oracles: list[OracleView]
+    strips: list[plotting.Figure]
+    stills: list[plotting.Figure]
+    explorer: Explorer | None
 
 
 def run_view(results: StudyResults, audits: Sequence[Audit] = (), config_text: str = "") -> RunView:
@@ -137,7 +171,7 @@ def run_view(results: StudyResults, audits: Sequence[Audit] = (), config_text: s
     )
 
 
-def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> dict[str, Any]:
+def gather(everything: StudyResults, files: RunFolder, pictures: Path) -> Material:
     """Draws all figures into a folder; returns what the templates ask for, by name."""
     # Curves, tables and audits are about explanations; cells with null masks are no results of an estimator.
     masks = oracle_cells(everything)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from roarfast.explain.oracles import ORACLES
 from roarfast.report.grid import Cell, base_cell, rate, slug, usable
@@ -90,7 +90,7 @@ def oracle_cells(results: StudyResults) -> list[OracleCells]:
     ]
 
 
-def _place(test: Tested) -> tuple[Any, ...]:
+def _place(test: Tested) -> tuple[int, bool, float]:
     return position(test.protocol), test.order == "lerf", test.drop
 
 
@@ -130,7 +130,25 @@ def oracle_table(one: OracleCells) -> Table:
     return table(f"{one.slug}", caption, columns, rows)
 
 
-def oracle_rows(found: Sequence[OracleCells]) -> Iterable[dict[str, Any]]:
+class OracleRow(TypedDict):
+    """A row of `tables/oracles.csv`."""
+
+    dataset: str
+    protocol: str
+    order: str
+    drop: float
+    oracle: str
+    trials: int
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    base: float
+    difference: float
+    difference_low: float
+    difference_high: float
+
+
+def oracle_rows(found: Sequence[OracleCells]) -> Iterable[OracleRow]:
     """Rows of `tables/oracles.csv`."""
     for one in found:
         base = one.base.accuracy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roarfast.report.facts import base_text, data_text, model_text
 from roarfast.report.table import Table
@@ -50,7 +50,7 @@ def environment() -> jinja2.Environment:
     return found
 
 
-def render(template: str, **context: Any) -> tuple[str, Book]:
+def render(template: str, **context: object) -> tuple[str, Book]:
     """Fills a template; also returns the tables that it showed."""
     book = Book()
     return environment().get_template(template).render(**context, book=book), book

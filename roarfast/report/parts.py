@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
 from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split, summarise
 from roarfast.metrics.resampling import Estimate, trial_interval
-from roarfast.report.answers import Answers
+from roarfast.report.answers import Answers, Floats
 from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
-from roarfast.report.table import Table, Td, table
+from roarfast.report.table import Row, Table, Td, table
 from roarfast.report.text import bounds, p_text, percent
 from roarfast.study.null_names import is_model_null
 from roarfast.study.protocols import describe
@@ -137,12 +135,12 @@ def _over_images(
     return StudyParts(*group, rows, curves, rates, trials, summary.images)
 
 
-def _mean_at(answers: Sequence[Answers], rates: Sequence[float]) -> npt.NDArray[np.float64]:
+def _mean_at(answers: Sequence[Answers], rates: Sequence[float]) -> Floats:
     """1 for right and 0 for wrong, `[R, N]`, mean over the models whose masks were used."""
     return np.mean([a.responses.values()[[a.rates.index(d) for d in rates]] for a in answers], 0)
 
 
-def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str, Any] | None:
+def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str, Floats] | None:
     """Accuracies `[R, T]` with each kind of masks at the rates that have all of them, and `[T]` with nothing removed."""
     found: dict[tuple[str | None, float, int], list[float]] = {}
     for r in records:
@@ -156,7 +154,7 @@ def _arms(records: list[Record], base: dict[tuple[str, int], float]) -> dict[str
     return arms | {"base": np.array([base[records[0].dataset, t] for t in trials])}
 
 
-def _row(key: Map, arms: dict[str, Any]) -> EstimatorParts:
+def _row(key: Map, arms: dict[str, Floats]) -> EstimatorParts:
     # Every trial is one "image": its accuracy.
     own, swap, model = (arms[a].T[:, :, None] for a in _ARMS)
     parts = split(arms["base"][:, None], own, swap, model)
@@ -172,7 +170,7 @@ def _row(key: Map, arms: dict[str, Any]) -> EstimatorParts:
     )
 
 
-def _equal(arms: dict[Map, dict[str, Any]]) -> dict[Map, EqualDamage]:
+def _equal(arms: dict[Map, dict[str, Floats]]) -> dict[Map, EqualDamage]:
     """Over the range of null accuracy that all maps reach, so that they can be compared."""
     whole = next(iter(arms.values()))["base"]
     same = {key: one for key, one in arms.items() if len(one["base"]) == len(whole)}
@@ -185,12 +183,12 @@ def map_name(key: Map) -> str:
     return pretty(key[0]) if key[1] == PLAIN else f"{pretty(key[0])} {key[1]}"
 
 
-def parts_rows(found: Sequence[StudyParts]) -> list[dict[str, Any]]:
+def parts_rows(found: Sequence[StudyParts]) -> list[Row]:
     """Rows of `parts.csv`."""
     rows = []
     for one in found:
         for key, row in one.rows.items():
-            record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.protocol, "order": one.order}
+            record: Row = {"dataset": one.dataset, "protocol": one.protocol, "order": one.order}
             record |= {"estimator": key[0], "postprocess": key[1], "trials": one.trials, "rates": one.rates}
             record |= {"base": row.base, "own": row.own}
             for part in ("damage", *PARTS):

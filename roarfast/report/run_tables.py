@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from roarfast._types import Json
 from roarfast.report.audit import Audit
 from roarfast.report.grid import Panel, pretty
 from roarfast.report.leakage import Leakage
@@ -55,7 +56,7 @@ def _rates(p: Panel) -> str:
     return text if p.drops == p.main_drops else f"{text}; baselines {p.drops[0]:g} to {p.drops[-1]:g}"
 
 
-def times_table(meta: dict[str, Any]) -> Table:
+def times_table(meta: Mapping[str, Any]) -> Table:
     """Seconds per stage."""
     t = times(meta)
     rows: list[Cells] = []
@@ -126,13 +127,13 @@ def _last_line(error: str | None) -> str:
     return lines[-1][:200] if lines else "no message"
 
 
-def facts_table(name: str, facts: dict[str, Any]) -> Table:
+def facts_table(name: str, facts: dict[str, Json]) -> Table:
     """Versions, hardware or seeds."""
     rows: list[Cells] = [[key, Td(value, css="text")] for key, value in flat(facts)]
     return table(name, f"{name.capitalize()}.", ["What", "Value"], rows)
 
 
-def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Nested dicts as (dotted name, text)."""
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from roarfast.metrics.damage_parts import PARTS
 from roarfast.report.grid import BASELINES, Panel, pretty
@@ -12,7 +11,7 @@ from roarfast.report.panel_tables import accuracy_td
 from roarfast.report.parts import StudyParts
 from roarfast.report.scores import RANDOM, Score
 from roarfast.report.stats import Interval
-from roarfast.report.table import Table, Td, table
+from roarfast.report.table import Row, Table, Td, table
 from roarfast.report.text import bounds, p_text, percent, signed
 
 PANELS_PER_TABLE = 3  # more make a table that nobody sees as a whole
@@ -136,7 +135,7 @@ def _ends(found: Iterable[Panel]) -> str:
     return " or ".join(ends)
 
 
-def score_rows(scored: Scored) -> Iterable[dict[str, Any]]:
+def score_rows(scored: Scored) -> Iterable[Row]:
     """Rows of `scores.csv`."""
     for panel, found in scored:
         for s in found:

@@ -10,7 +10,8 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import ModuleType
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +101,7 @@ class Fit:
 
 
 @functools.cache
-def _scipy() -> Any:
+def _scipy() -> ModuleType:
     """scipy.stats, imported when it is first needed: it takes half a second, and every command imports this package."""
     from scipy import stats
 

@@ -6,10 +6,10 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from roarfast._files import write_atomic
 
@@ -37,6 +37,9 @@ class Td:
 
 Cells = Sequence[Td | str]
 """A row of a table; a plain string is a cell that sorts by its text."""
+
+Row: TypeAlias = "dict[str, str | float | None]"
+"""A row of a CSV file: column → value."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def table(
     return Table(name, caption, columns, cells, groups)
 
 
-def csv_text(rows: Iterable[dict[str, Any]], columns: Sequence[str] = ()) -> str:
+def csv_text(rows: Iterable[Mapping[str, object]], columns: Sequence[str] = ()) -> str:
     """Rows of equal keys as CSV; numbers with 6 significant digits, nothing for NaN."""
     listed = list(rows)
     text = io.StringIO()
@@ -133,11 +136,11 @@ def latex(text: str) -> str:
     return _SPECIAL.sub(lambda match: _LATEX[match.group()], text)
 
 
-def _plain(cell: Td) -> Any:
+def _plain(cell: Td) -> float | str:
     return cell.sort if isinstance(cell.sort, (int, float)) else cell.text
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
     return value

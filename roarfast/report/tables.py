@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
@@ -16,7 +15,7 @@ from roarfast.report.leakage import leakages
 from roarfast.report.oracles import oracle_cells, oracle_rows
 from roarfast.report.parts import StudyParts, parts_rows
 from roarfast.report.regression import FEWEST_POINTS, POINT_SETS, TV_KINDS, fit_at
-from roarfast.report.table import csv_text
+from roarfast.report.table import Row, csv_text
 from roarfast.report.times import times
 from roarfast.study.records import StudyResults
 
@@ -47,9 +46,10 @@ def write_tables(
     ):
         written.append(write_csv(folder / f"{name}.csv", rows))
     panels = [a.panel for a in audits]
-    for name, rows in (("random", list(random_rows(panels))), ("spread", list(spread_rows(panels)))):
-        if rows:
-            written.append(write_csv(folder / f"{name}.csv", rows))
+    if random := list(random_rows(panels)):
+        written.append(write_csv(folder / "random.csv", random))
+    if spread := list(spread_rows(panels)):
+        written.append(write_csv(folder / "spread.csv", spread))
     if masks := oracle_cells(everything):
         written.append(write_csv(folder / "oracles.csv", oracle_rows(masks)))
     if any(a.bits for a in audits):
@@ -61,17 +61,17 @@ def write_tables(
     return written
 
 
-def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     """Writes rows of equal keys."""
     write_atomic(path, csv_text(rows))
     return path
 
 
-def _head(panel: Panel) -> dict[str, Any]:
+def _head(panel: Panel) -> Row:
     return {"dataset": panel.dataset, "protocol": panel.protocol, "order": panel.order}
 
 
-def _cells(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _cells(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for key, cell in a.panel.cells.items():
             accuracy = cell.accuracy()
@@ -94,7 +94,7 @@ def _cells(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
             }
 
 
-def _differences(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _differences(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for c in a.changes:
             yield _head(a.panel) | {
@@ -111,7 +111,7 @@ def _differences(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
             }
 
 
-def _counts(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _counts(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for group, counts in (("estimators", a.counts), ("baselines", a.baseline_counts)):
             for c in counts:
@@ -133,7 +133,7 @@ def _counts(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
                 }
 
 
-def _ranks(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _ranks(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for r in a.rank_rows:
             yield _head(a.panel) | {
@@ -146,7 +146,7 @@ def _ranks(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
             }
 
 
-def _agreement(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _agreement(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for g in a.agreements:
             yield _head(a.panel) | {
@@ -160,7 +160,7 @@ def _agreement(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
             }
 
 
-def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
+def _fits(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for drop in a.panel.main_drops:
             for kind in TV_KINDS:
@@ -181,7 +181,7 @@ def _fits(audits: Iterable[Audit]) -> Iterable[dict[str, Any]]:
                         }
 
 
-def _leakage(results: StudyResults) -> Iterable[dict[str, Any]]:
+def _leakage(results: StudyResults) -> Iterable[Row]:
     for one in leakages(results):
         for key, cell in one.cells.items():
             accuracy = cell.accuracy()
@@ -199,7 +199,7 @@ def _leakage(results: StudyResults) -> Iterable[dict[str, Any]]:
             }
 
 
-def _times(results: StudyResults) -> Iterable[dict[str, Any]]:
+def _times(results: StudyResults) -> Iterable[Row]:
     t = times(results.meta)
     groups = {"passes": t.passes, "overhead": t.rest, "passes and overhead": {"maps": t.unknown} if t.unknown else {}}
     for group, stages in groups.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -14,7 +13,7 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f}".replace("-", "−" if abs(value) >= 0.5 / 10 ** (digits + 2) else "")
 
 
-def number(value: Any, digits: int = 3) -> str:
+def number(value: float, digits: int = 3) -> str:
     """A number with a few significant digits, or a dash for NaN."""
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.{digits}g}".replace("-", "−")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ class Times:
         return "within" if self.high <= MAX_OVERHEAD else "above" if self.low > MAX_OVERHEAD else "perhaps above"
 
 
-def times(meta: dict[str, Any]) -> Times:
+def times(meta: Mapping[str, Any]) -> Times:
     """From the metadata of a study.
 
     Example:

@@ -16,7 +16,7 @@ from helpers.browser import BROWSER, NO_BROWSER, dump
 
 pytest.importorskip("matplotlib")
 
-from roarfast.report import build, export, summary
+from roarfast.report import build, export, image_figures, summary
 from roarfast.report.figures.plotting import _columns
 from roarfast.report.leakage import leakage_line, leakages
 from roarfast.report.material import run_view
@@ -245,6 +245,41 @@ def test_export_copies_what_a_page_needs(full: Path, tmp_path: Path) -> None:
     assert {p.suffix for p in figures.iterdir()} == {".png"} and {p.suffix for p in tables.iterdir()} == {".csv"}
     for path in written:
         assert path.read_bytes() == (full.parent / path.parent.name / path.name).read_bytes()
+
+
+def test_export_leaves_out_images_of_the_data_set_unless_asked(full: Path, tmp_path: Path) -> None:
+    drawn = {p.stem for p in (full.parent / "figures").glob("*.svg")}
+    pictures = {p.stem for p in (full.parent / "figures").glob("*.png")} - drawn
+    assert {p.stem for p in image_figures(full.parent)} == pictures >= {"examples-grad"}, "photos have no SVG"
+    without, with_images = (export(full.parent, tmp_path / str(i), images=i) for i in (False, True))
+    assert {p.stem for p in without if p.suffix == ".png"} == drawn and not image_figures(tmp_path / "False")
+    assert {p.stem for p in with_images if p.suffix == ".png"} == drawn | pictures
+    assert not list(tmp_path.rglob("*.html")), "the page holds images"
+
+
+def test_command_says_what_export_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typer_testing = pytest.importorskip("typer.testing")
+    from roarfast.commands import app
+
+    def run(*options: str) -> tuple[int, str]:
+        result = typer_testing.CliRunner().invoke(app, ["report", str(tmp_path / "run"), *options])
+        return result.exit_code, result.output + (result.stderr or "")
+
+    synthetic.write_examples(tmp_path / "run", FEW[:2])
+    results = synthetic.study(estimators=FEW[:2], trials=1, baselines=())
+    monkeypatch.setattr("roarfast.report.cli.load", lambda folder: results)
+    figures, export_to = tmp_path / "Docs" / "figures", ("--export", str(tmp_path / "Docs"))
+    code, said = run(*export_to)
+    kept = len(image_figures(tmp_path / "run" / "report"))
+    left_out = f"Left out {kept} figures with images of the data set (figures/examples-*.png); --images copies them too"
+    assert code == 0 and said.splitlines()[-1] == left_out and kept > 2 and not list(figures.glob("examples-*"))
+    code, said = run(*export_to, "--images")
+    assert code == 0 and said.splitlines()[-1].startswith("Exported") and len(list(figures.glob("examples-*"))) == kept
+    code, said = run(*export_to)
+    earlier = f"{left_out}. Still there from an earlier export: {kept} figures with images, in {figures}"
+    assert code == 0 and said.splitlines()[-1] == earlier
+    code, said = run("--images")
+    assert code == 2 and "add --export FOLDER" in said
 
 
 def test_figures_are_small_enough_to_commit_and_sharp_enough_to_read(full: Path) -> None:

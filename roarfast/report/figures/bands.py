@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,17 @@ from roarfast.report.figures import plotting
 from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import BASELINES, PLAIN, pretty
 from roarfast.report.score_curves import CurveScore
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class _Line(TypedDict, total=False):
+    color: str
+    linestyle: tuple[int, tuple[float, float]]
+    marker: str
+    markersize: float
+    label: str
 
 
 def indicator(one: CurveScore) -> str:
@@ -38,7 +49,7 @@ def _is_of(a: Answers, one: CurveScore) -> bool:
     return (c.protocol, c.order, c.null, c.postprocess) == (one.protocol.name, one.order, "own", PLAIN)
 
 
-def _bands(axis: Any, one: CurveScore, answers: Sequence[Answers]) -> None:
+def _bands(axis: Axes, one: CurveScore, answers: Sequence[Answers]) -> None:
     of = indicator(one)
     by_estimator: dict[str, list[Answers]] = {}
     for a in answers:
@@ -54,7 +65,7 @@ def _bands(axis: Any, one: CurveScore, answers: Sequence[Answers]) -> None:
         )
         if estimator in BASELINES:
             colour, dashes = plotting.BASELINE_STYLES[estimator]
-            style: dict[str, Any] = {"color": colour, "linestyle": dashes, "label": BASELINES[estimator]}
+            style: _Line = {"color": colour, "linestyle": dashes, "label": BASELINES[estimator]}
         else:
             colour, marker = plotting.MAP_STYLES[real.index(estimator) % len(plotting.MAP_STYLES)]
             style = {"color": colour, "marker": marker, "markersize": 3, "label": pretty(estimator)}

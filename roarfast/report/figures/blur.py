@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.report.figures import plotting
 from roarfast.report.figures.plotting import Figure
 from roarfast.report.grid import Panel, pretty
 from roarfast.report.regression import shown_rates
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MplFigure
 
 _ARROW = {"arrowstyle": "-|>", "color": plotting.GREY, "linewidth": 0, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 10}
 
@@ -45,11 +49,11 @@ def tv_arrows(panel: Panel, folder: Path) -> Figure | None:
         return plotting.finish(figure, folder, f"{panel.slug}-arrows", f"Blur and accuracy: {panel.title}", note)
 
 
-def _draw_path(axis: Any, panel: Panel, path: list[tuple[str, tuple[float, float]]]) -> None:
+def _draw_path(axis: Axes, panel: Panel, path: list[tuple[str, tuple[float, float]]]) -> None:
     for (_, start), (_, end) in itertools.pairwise(path):
         axis.plot(*zip(start, end), color=plotting.GREY, linewidth=0.9, zorder=3)
         # The head stands past the middle of the line: at its end, the point would cover it.
-        head = tuple(0.4 * a + 0.6 * b for a, b in zip(start, end))
+        head = (0.4 * start[0] + 0.6 * end[0], 0.4 * start[1] + 0.6 * end[1])
         axis.annotate("", head, start, arrowprops=_ARROW, zorder=3).set_in_layout(False)
     for k, point in path:
         colour, marker, _ = plotting.K_STYLES[panel.postprocesses.index(k) % len(plotting.K_STYLES)]
@@ -75,7 +79,7 @@ def _paths(panel: Panel, estimator: str) -> dict[float, list[tuple[str, tuple[fl
     return paths
 
 
-def _marker_legend(figure: Any, panel: Panel, title: str) -> None:
+def _marker_legend(figure: MplFigure, panel: Panel, title: str) -> None:
     from matplotlib.lines import Line2D
 
     styles = [plotting.K_STYLES[i % len(plotting.K_STYLES)] for i in range(len(panel.postprocesses))]

@@ -6,11 +6,16 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.grid import BASELINES, BITS, PLAIN, Panel, pretty
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def accuracy_curves(panel: Panel, folder: Path) -> Figure:
@@ -24,7 +29,7 @@ def accuracy_curves(panel: Panel, folder: Path) -> Figure:
     names = [*real, None] if wider or not real else real
     with plotting.style() as new_figure:
         figure, axes = plotting.grid_of_axes(new_figure, len(names))
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         for axis, estimator in zip(axes, names):
             drops = panel.drops if estimator is None else panel.main_drops
             _baselines(axis, panel, with_intervals=estimator is None or not wider)
@@ -46,7 +51,7 @@ def accuracy_curves(panel: Panel, folder: Path) -> Figure:
         return plotting.finish(figure, folder, f"{panel.slug}-curves", f"Accuracy curves: {panel.title}", note)
 
 
-def _curve_limits(axis: Any, panel: Panel, drops: list[float], baselines: bool) -> None:
+def _curve_limits(axis: Axes, panel: Panel, drops: list[float], baselines: bool) -> None:
     cells = [c for key, c in panel.cells.items() if key.drop in drops and (not baselines or key.estimator in BASELINES)]
     values = [c.accuracy().mean for c in cells]
     if not math.isnan(panel.base.mean):
@@ -58,7 +63,7 @@ def _curve_limits(axis: Any, panel: Panel, drops: list[float], baselines: bool) 
     plotting.percent_axis(axis.yaxis)
 
 
-def _curve(axis: Any, panel: Panel, estimator: str, k: str, i: int) -> None:
+def _curve(axis: Axes, panel: Panel, estimator: str, k: str, i: int) -> None:
     found = panel.curve(estimator, k)
     if not found:
         return
@@ -84,7 +89,7 @@ def _curve(axis: Any, panel: Panel, estimator: str, k: str, i: int) -> None:
     )
 
 
-def _baselines(axis: Any, panel: Panel, with_intervals: bool) -> None:
+def _baselines(axis: Axes, panel: Panel, with_intervals: bool) -> None:
     for name, words in BASELINES.items():
         found = panel.curve(name, PLAIN)
         if not found:
@@ -139,7 +144,7 @@ def _best_first(panel: Panel, name: str) -> list[str]:
     return sorted(heights, key=heights.__getitem__, reverse=panel.better == "higher")
 
 
-def _overlay(axis: Any, panel: Panel, name: str, shift: float, order: list[str]) -> None:
+def _overlay(axis: Axes, panel: Panel, name: str, shift: float, order: list[str]) -> None:
     for i, estimator in enumerate(order):
         curve = panel.curve(estimator, panel.postprocesses[0], name)
         x, y = [t for t, _ in curve], [a.mean + shift for _, a in curve]
@@ -166,8 +171,8 @@ def _overlay(axis: Any, panel: Panel, name: str, shift: float, order: list[str])
     values = [
         v
         for line in axis.lines
-        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
-        for v in line.get_ydata()
+        if np.size(line.get_xdata()) > 1 and line.get_linestyle() != "None"
+        for v in np.asarray(line.get_ydata(), np.float64).tolist()
     ]
     if values and name not in BITS:
         axis.set_ylim(*plotting.y_limits(values))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.report.families import methods
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.grid import PLAIN, Panel, pretty, slug
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LINES = {
     "raw": ("-", "o"),
@@ -65,7 +68,7 @@ def _figure(axes: Sequence[tuple[str, list[Curves]]], folder: Path, name: str, t
     with plotting.style() as new_figure:
         figure = new_figure(plotting.WIDTH if len(axes) > 1 else 0.75 * plotting.WIDTH, 3.9)
         shown = figure.subplots(1, len(axes), sharey=True, squeeze=False)[0]
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         for axis, (words, curves) in zip(shown, axes):
             for one in curves:
                 _draw(axis, one)
@@ -80,7 +83,7 @@ def _figure(axes: Sequence[tuple[str, list[Curves]]], folder: Path, name: str, t
         return plotting.finish(figure, folder, name, title, note)
 
 
-def _draw(axis: Any, one: Curves) -> None:
+def _draw(axis: Axes, one: Curves) -> None:
     panel = one.panel
     for i, (method, members) in enumerate(methods(panel).items()):
         colour, _ = plotting.MAP_STYLES[i % len(plotting.MAP_STYLES)]
@@ -102,7 +105,6 @@ def _draw(axis: Any, one: Curves) -> None:
     random = panel.curve("rand", PLAIN)
     if random:
         colour, dashes = plotting.BASELINE_STYLES["rand"]
-        faint = {"alpha": 0.5} if one.faint else {}
         axis.plot(
             [t for t, _ in random],
             [a.mean for _, a in random],
@@ -111,5 +113,5 @@ def _draw(axis: Any, one: Curves) -> None:
             linewidth=1.8,
             zorder=2,
             label="random pixels" + one.suffix,
-            **faint,
+            alpha=0.5 if one.faint else None,
         )

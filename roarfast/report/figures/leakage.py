@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.grid import CellKey, postprocess_position, pretty
 from roarfast.report.leakage import Leakage
 
@@ -20,7 +19,7 @@ def leakage_figure(leakage: Leakage, folder: Path) -> Figure:
     with plotting.style() as new_figure:
         figure = new_figure(plotting.WIDTH, 1.35 + len(names) * (0.12 + 0.17 * len(ks)))
         axes = figure.subplots(1, len(drops), sharex=True, squeeze=False)[0]
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         for position, (axis, drop) in enumerate(zip(axes, drops)):
             for i, k in enumerate(ks):
                 rows = [(r, c) for r, e in enumerate(names) if (c := leakage.cells.get(CellKey(e, k, drop)))]

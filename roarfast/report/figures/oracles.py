@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 from roarfast.explain.oracles import ORACLES
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.oracles import OracleCells
 
 _STYLES = dict(zip(ORACLES, ((plotting.BLUE, ""), (plotting.GREEN, ".."), (plotting.VERMILION, "//"))))
@@ -25,7 +24,7 @@ def oracle_figure(one: OracleCells, folder: Path) -> Figure:
     with plotting.style() as new_figure:
         figure = new_figure(plotting.WIDTH, 3.4)
         axis = figure.subplots()
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         # In the order of the legend, whichever a test has.
         for name in one.names:
             colour, hatch = _STYLES[name]
@@ -42,8 +41,9 @@ def oracle_figure(one: OracleCells, folder: Path) -> Figure:
                 axis.annotate(shown, (x, max(single)), (0, 4), textcoords="offset points", ha="center", fontsize=8)
         base = one.base.accuracy()
         if base.n:
-            style = {"color": plotting.BLACK, "linestyle": (0, (4, 2)), "linewidth": 1}
-            handles["base model, whole images"] = axis.axhline(base.mean, **style)
+            handles["base model, whole images"] = axis.axhline(
+                base.mean, color=plotting.BLACK, linestyle=(0, (4, 2)), linewidth=1
+            )
         axis.set_xticks(range(len(one.tests)), ["\n".join(wrap(test.title, 24)) for test in one.tests])
         axis.set_ylim(0, 1.12)
         axis.set_ylabel("test accuracy (%)")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.metrics.damage_plot import COLOURS
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.grid import pretty
 from roarfast.report.parts import StudyParts
 from roarfast.report.text import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from roarfast.metrics.damage_parts import EstimatorParts
 
 MOST_BARS = 36  # side by side: with more, the numbers above them run into each other
 _HATCHES = {"shape": "", "image": "//", "model": "xx"}  # never by colour alone
@@ -24,7 +29,7 @@ def parts_figure(one: StudyParts, folder: Path) -> Figure:
     with plotting.style() as new_figure:
         figure = new_figure(plotting.WIDTH, 2.9 * len(rows) + 1)
         axes = figure.subplots(len(rows), 1, sharey=True, squeeze=False)[:, 0]
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         for axis, shown in zip(axes, rows):
             for i, estimator in enumerate(shown):
                 mine = [k for k in ks if (estimator, k) in one.rows]
@@ -46,14 +51,15 @@ def parts_figure(one: StudyParts, folder: Path) -> Figure:
         return plotting.finish(figure, folder, f"{one.slug}-parts", f"Shape, image, model: {one.title}", note)
 
 
-def _stack(axis: Any, row: Any, x: float, width: float, handles: dict[str, Any]) -> None:
+def _stack(axis: Axes, row: EstimatorParts, x: float, width: float, handles: dict[str, Handle]) -> None:
     up = down = 0.0
     for part, colour in COLOURS.items():
         height = 100 * getattr(row, part).value
         bottom = up if height >= 0 else down
         words = {"shape": "shape: any image", "image": "image: any model", "model": "model: this model"}[part]
-        style = {"color": colour, "hatch": _HATCHES[part], "edgecolor": "white", "linewidth": 0.4}
-        handles[words] = axis.bar(x, height, width, bottom, **style)
+        handles[words] = axis.bar(
+            x, height, width, bottom, color=colour, hatch=_HATCHES[part], edgecolor="white", linewidth=0.4
+        )
         up, down = up + max(height, 0.0), down + min(height, 0.0)
     axis.text(x, up, percent(row.own, 0), ha="center", va="bottom", fontsize=7.5)
 
@@ -62,7 +68,7 @@ def equal_damage_figure(one: StudyParts, folder: Path) -> Figure:
     """Own accuracy against the accuracy with other images' masks over all rates; one axes per estimator."""
     with plotting.style() as new_figure:
         figure, axes = plotting.grid_of_axes(new_figure, len(one.estimators))
-        handles: dict[str, Any] = {}
+        handles: dict[str, Handle] = {}
         every = [v for c in one.equal.values() for v in (*c.null, *c.own)]
         ends = plotting.y_limits(every)
         for axis, estimator in zip(axes, one.estimators):

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from roarfast._files import write_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.container import Container
+    from matplotlib.figure import Figure as MplFigure
+    from matplotlib.transforms import Bbox
+    from matplotlib.typing import RcKeyType
+
+Floats = npt.NDArray[np.float64]
+NewFigure: TypeAlias = "Callable[[float, float], MplFigure]"
+"""(width, height) in inches → a figure."""
+Handle: TypeAlias = "Artist | Container"
+"""What a legend shows: a line, a patch, or all bars of a kind."""
 
 # Okabe and Ito's colours: told apart by readers with any of the common colour-vision deficiencies.
 BLACK, ORANGE, GREEN = "#000000", "#E69F00", "#009E73"
@@ -28,7 +44,7 @@ WIDTH = 8.4  # inches: scaled to the 800 pixels of a web page, text of 9 points 
 _PNG_DPI = 180
 _PNG_COLOURS = 128  # flat colours and greys: a palette shows no difference and takes a third of the bytes
 
-_SETTINGS: Any = {
+_SETTINGS: dict[RcKeyType, object] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "font.size": 9,
@@ -62,13 +78,13 @@ class Figure:
 
 
 @contextmanager
-def style() -> Iterator[Any]:
+def style() -> Iterator[NewFigure]:
     """The report's settings, and a function (width, height) → figure that needs no display or pyplot state."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as MplFigure
 
-    def new_figure(width: float, height: float) -> Any:
+    def new_figure(width: float, height: float) -> MplFigure:
         figure = MplFigure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         return figure
@@ -77,7 +93,7 @@ def style() -> Iterator[Any]:
         yield new_figure
 
 
-def finish(figure: Any, folder: Path, name: str, title: str, description: str) -> Figure:
+def finish(figure: MplFigure, folder: Path, name: str, title: str, description: str) -> Figure:
     """Writes `<name>.svg` and `<name>.png` and returns the figure for the page."""
     folder.mkdir(parents=True, exist_ok=True)
     freeze_layout(figure)
@@ -89,7 +105,7 @@ def finish(figure: Any, folder: Path, name: str, title: str, description: str) -
     return Figure(name, title, description, inline_svg(svg, name))
 
 
-def _small_png(figure: Any) -> bytes:
+def _small_png(figure: MplFigure) -> bytes:
     from PIL import Image
 
     drawn, small = io.BytesIO(), io.BytesIO()
@@ -99,7 +115,7 @@ def _small_png(figure: Any) -> bytes:
     return small.getvalue()
 
 
-def freeze_layout(figure: Any) -> None:
+def freeze_layout(figure: MplFigure) -> None:
     """Solves the layout once: matplotlib would draw each file twice to do it again, half the time of a figure."""
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -121,7 +137,7 @@ def inline_svg(svg: str, name: str) -> str:
     return f'{head}{natural} aria-hidden="true" focusable="false">{body}'
 
 
-def grid_of_axes(new_figure: Any, count: int) -> tuple[Any, list[Any]]:
+def grid_of_axes(new_figure: NewFigure, count: int) -> tuple[MplFigure, list[Axes]]:
     """A figure with `count` small axes, with few gaps in the last row; tick labels of y at the left only."""
     columns = _columns(count)
     rows = -(-count // columns)
@@ -134,7 +150,7 @@ def grid_of_axes(new_figure: Any, count: int) -> tuple[Any, list[Any]]:
     return figure, list(axes[:count])
 
 
-def two_columns(new_figure: Any, count: int, height: float) -> tuple[Any, list[Any]]:
+def two_columns(new_figure: NewFigure, count: int, height: float) -> tuple[MplFigure, list[Axes]]:
     """A figure with `count` large axes, at most two beside each other; `height` is that of a row in inches."""
     columns = min(count, 2)
     rows = -(-count // columns)
@@ -152,12 +168,12 @@ def _columns(count: int) -> int:
     return min((3, 4, 5), key=lambda c: -count % c + 0.6 * -(-count // c))
 
 
-def legend(figure: Any, title: str, handles: Iterable[Any], labels: Iterable[str]) -> None:
+def legend(figure: MplFigure, title: str, handles: Iterable[Handle], labels: Iterable[str]) -> None:
     """What the figure shows, and below it the keys of its lines and points.
 
     The title is that of the legend: matplotlib's layout would put a title of the figure over the legend.
     """
-    listed = list(handles)
+    listed: list[Any] = list(handles)  # matplotlib takes containers, but its types do not say so
     figure.legend(
         listed,
         list(labels),
@@ -172,7 +188,7 @@ def legend(figure: Any, title: str, handles: Iterable[Any], labels: Iterable[str
     )
 
 
-def percent_axis(axis: Any) -> None:
+def percent_axis(axis: Axis) -> None:
     """Ticks of an accuracy axis in percent."""
     from matplotlib.ticker import FuncFormatter
 
@@ -186,12 +202,14 @@ def y_limits(values: Sequence[float]) -> tuple[float, float]:
     return max(low - margin, -0.02), min(high + margin, 1.02)
 
 
-def place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Sequence[str], avoid: Any = ()) -> None:
+def place_labels(
+    axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str], avoid: Sequence[tuple[float, float]] = ()
+) -> None:
     """Writes a label near each point, at the first of several offsets that covers no label or point (greedy).
 
     Sizes are estimated from the number of characters, which is close enough for names and needs no drawing.
     """
-    figure = axes.figure
+    figure = cast("MplFigure", axes.figure)  # `style` makes no figures inside figures
     freeze_layout(figure)  # data and pixels can be converted from here on
     axes.get_xlim(), axes.get_ylim()  # applies pending autoscaling
     to_pixels = axes.transData.transform
@@ -239,7 +257,7 @@ def place_labels(axes: Any, points: Sequence[tuple[float, float]], labels: Seque
         ).set_in_layout(False)
 
 
-def _cost(rectangle: tuple[float, ...], taken: Sequence[tuple[float, ...]], points: Any, box: Any) -> float:
+def _cost(rectangle: tuple[float, ...], taken: Sequence[tuple[float, ...]], points: Floats, box: Bbox) -> float:
     left, bottom, right, top = rectangle
     overlaps = sum(left < r and right > lft and bottom < t and top > b for lft, b, r, t in taken)
     radius = 4.0

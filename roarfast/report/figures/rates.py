@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from roarfast.report.examples import Examples
 from roarfast.report.figures.plotting import Figure
-from roarfast.report.figures.strips import picture, rgb
+from roarfast.report.figures.strips import IMAGE_FILES, picture, rgb
 from roarfast.report.grid import PLAIN, Panel, pretty, rate
 from roarfast.report.text import percent
 
@@ -46,7 +46,7 @@ def rate_strip(panel: Panel, found: Sequence[Examples], folder: Path) -> Figure 
         f"trials). The rate is the {panel.rate_name}."
     )
     headings = ["input", *(f"t = {t:g}" for t in drops)]
-    return picture(rows, headings, folder, f"examples-rates-{panel.slug}", title, words, labels)
+    return picture(rows, headings, folder, f"{IMAGE_FILES}rates-{panel.slug}", title, words, labels)
 
 
 def _cell(panel: Panel, one: Examples, drop: float) -> tuple[npt.NDArray[np.uint8] | None, str]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from roarfast.report.figures import plotting
-from roarfast.report.figures.plotting import Figure
+from roarfast.report.figures.plotting import Figure, Handle
 from roarfast.report.grid import BASELINES, Panel, pretty
 from roarfast.report.regression import FEWEST_POINTS, TV_KINDS, fit_at, points_at, shown_rates
 from roarfast.report.text import number, p_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MplFigure
 
 _SHOWN = ("tv_mask", "tv_map")  # the maps of train images look like those of test images: they are in the table
 
@@ -42,7 +46,7 @@ def tv_scatter(panel: Panel, folder: Path) -> Figure | None:
         return plotting.finish(figure, folder, f"{panel.slug}-scatter", f"Regression: {panel.title}", note)
 
 
-def _scatter(axis: Any, panel: Panel, kind: str, drop: float) -> None:
+def _scatter(axis: Axes, panel: Panel, kind: str, drop: float) -> None:
     points = points_at(panel, kind, drop)
     for estimator, (x, y) in points.items():
         hollow = estimator in BASELINES
@@ -62,10 +66,10 @@ def _scatter(axis: Any, panel: Panel, kind: str, drop: float) -> None:
     axis.set_title(title, loc="left", fontweight="normal", fontsize=8.5)
 
 
-def _scatter_legend(figure: Any, panel: Panel) -> None:
+def _scatter_legend(figure: MplFigure, panel: Panel) -> None:
     from matplotlib.lines import Line2D
 
-    handles: dict[str, Any] = {
+    handles: dict[str, Handle] = {
         "estimator, plain map": Line2D([], [], marker="o", color=plotting.BLUE, linestyle="none")
     }
     if any(e in BASELINES for e in panel.estimators):

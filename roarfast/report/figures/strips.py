@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,8 @@ from roarfast.report.grid import pretty
 
 Pixels = npt.NDArray[np.uint8]
 MAX_IMAGES = 2
+IMAGE_FILES = "examples-"
+"""How the names of all files begin that show images of the data set; `export` leaves these out."""
 GAP = 0.08  # between panels, as a fraction of an image's width
 
 
@@ -39,7 +40,7 @@ def strip(one: Examples, folder: Path) -> Figure:
         f"Example images for {title}: input, then for {', '.join(one.postprocesses)} the map, the mask (removed pixels are dark) and the "
         "modified image."
     )
-    return picture(rows, headings, folder, f"examples-{one.file}", title, words)
+    return picture(rows, headings, folder, f"{IMAGE_FILES}{one.file}", title, words)
 
 
 def _row(one: Examples, m: int, d: int) -> list[Pixels]:
@@ -50,12 +51,12 @@ def _row(one: Examples, m: int, d: int) -> list[Pixels]:
     return row
 
 
-def rgb(pixels: npt.NDArray[Any]) -> Pixels:
+def rgb(pixels: Pixels) -> Pixels:
     """Pixels `[H, W, 1]` or `[H, W, 3]` as three channels."""
     return np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.uint8)
 
 
-def _coloured(values: npt.NDArray[Any]) -> Pixels:
+def _coloured(values: npt.NDArray[np.float32]) -> Pixels:
     """A map in viridis, from its minimum to its 99th percentile: single outliers would leave the rest dark."""
     from matplotlib import colormaps
 
@@ -74,7 +75,10 @@ def picture(
     words: str,
     labels: Sequence[Sequence[str]] = (),
 ) -> Figure:
-    """Rows of images as a PNG file, headings above the columns and, where there are `labels`, one above each image."""
+    """Rows of images as a PNG file, headings above the columns and, where there are `labels`, one above each image.
+
+    The name begins with `IMAGE_FILES`, as the pictures show images of the data set.
+    """
     height, width = rows[0][0].shape[:2]
     step, above = 1 + GAP, 0.2 if labels else 0.0
     aspect = height / width
