@@ -97,7 +97,8 @@ def test_the_page_of_an_audit(tmp_path, monkeypatch) -> None:
 
 
 def test_the_page_of_parts_is_what_its_tables_say(tmp_path: Path) -> None:
-    for table in (RESULTS / "parts").glob("*.csv"):
-        shutil.copy(table, tmp_path)
-    subprocess.run([sys.executable, str(TOOLS / "parts_page.py"), str(tmp_path)], check=True, cwd=ROOT)
-    assert (tmp_path / "README.md").read_text() == (RESULTS / "parts" / "README.md").read_text()
+    for folder in ("parts", "imagenet-photos"):  # one panel is of the photos
+        shutil.copytree(RESULTS / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.md", "*.png"))
+    page = tmp_path / "parts" / "README.md"
+    subprocess.run([sys.executable, str(TOOLS / "parts_page.py"), str(page.parent)], check=True, cwd=ROOT)
+    assert page.read_text() == (RESULTS / "parts" / "README.md").read_text()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ NAMES = {"road": "ROAD", "deletion": "Deletion"}
 PARTS = ("shape", "image", "model")
 HATCHES = {"shape": "", "image": "//", "model": "xx"}  # never by colour alone
 SMOOTHING = ("gaussian(1)", "max(3)")
+PHOTOS, SECOND_NETWORK, WIDE = "imagenet-photos", "lite1", "gaussian(7)"
+"""The folder of the photos' tables, the other model there, and the blur that does to 224×224 pixels what σ = 1 does to 32×32."""
+_BARS_OF_A_LINE = 13
 
 
 class Tables:
@@ -29,7 +33,7 @@ class Tables:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.parts = self.read("parts")
+        self.parts = self.of(folder, "parts")
         self.datasets = list(dict.fromkeys(row["dataset"] for row in self.parts))
 
     def with_protocol(self, protocol: str) -> list[str]:
@@ -38,11 +42,16 @@ class Tables:
 
     def read(self, name: str, **where: str) -> list[Row]:
         """Rows whose fields are as given; none if there is no such file."""
-        path = self.folder / f"{name}.csv"
+        return [r for r in self.of(self.folder, name) if all(r[field] == value for field, value in where.items())]
+
+    @staticmethod
+    def of(folder: Path, name: str) -> list[Row]:
+        """The rows of a file; none if there is none."""
+        path = folder / f"{name}.csv"
         if not path.exists():
             return []
         with path.open(newline="") as file:
-            return [r for r in csv.DictReader(file) if all(r[field] == value for field, value in where.items())]
+            return list(csv.DictReader(file))
 
 
 def points(row: Row, name: str, digits: int = 1) -> str:
@@ -55,39 +64,91 @@ def with_interval(row: Row, name: str, digits: int = 1) -> str:
     return f"{points(row, name, digits)} [{points(row, f'{name}_low', digits)}, {points(row, f'{name}_high', digits)}]"
 
 
-def figure(tables: Tables, protocol: str, ks: Sequence[str], name: str) -> str:
-    """Stacked bars: one panel per data set, the bars of an estimator side by side, the accuracy left above them."""
-    datasets = tables.with_protocol(protocol)
+@dataclass(frozen=True)
+class Panel:
+    """What a part of a figure shows: rows by estimator and post-processing, and which bars stand side by side."""
+
+    title: str
+    rows: dict[tuple[str, str], Row]
+    ks: Sequence[str]
+
+    @property
+    def estimators(self) -> list[str]:
+        """In the order of the table."""
+        return list(dict.fromkeys(e for e, _ in self.rows))
+
+
+def panels(tables: Tables, protocol: str, ks: Sequence[str]) -> list[Panel]:
+    """One for each data set of a folder."""
+    found = []
+    for dataset in tables.with_protocol(protocol):
+        wanted = (dataset, protocol, "accuracy")
+        rows = {
+            (r["estimator"], r["postprocess"]): r
+            for r in tables.parts
+            if (r["dataset"], r["protocol"], r["of"]) == wanted
+        }
+        base = points(next(iter(rows.values())), "base")
+        found.append(Panel(f"{TITLES.get(dataset, dataset)} ({base} % with nothing removed)", rows, ks))
+    return found
+
+
+def photo_rows(folder: Path, name: str) -> list[Row]:
+    """Rows of tools/photo_parts.py for a second trained network as the other model; none where nobody has run it."""
+    return [r for r in Tables.of(folder.parent / PHOTOS, name) if (r["other"], r["of"]) == (SECOND_NETWORK, "accuracy")]
+
+
+def photo_panel(folder: Path) -> list[Panel]:
+    """The panel of the ImageNet photos, whose blur is as wide as that of the small images."""
+    rows = {(r["estimator"], r["postprocess"]): r for r in photo_rows(folder, "parts")}
+    if not rows:
+        return []
+    base = points(next(iter(rows.values())), "base")
+    return [Panel(f"ImageNet photos ({base} %), {WIDE}", rows, ("plain", WIDE))]
+
+
+def figure(canvas_folder: Path, shown: Sequence[Panel], title: str, name: str) -> str:
+    """Stacked bars: the bars of an estimator side by side, the accuracy left above them. Small panels share a row."""
+    lines: list[list[Panel]] = []
+    for panel in shown:
+        if lines and len(panel.estimators) + sum(len(p.estimators) for p in lines[-1]) <= _BARS_OF_A_LINE:
+            lines[-1].append(panel)
+        else:
+            lines.append([panel])
     with plotting.style() as new:
-        canvas = new(plotting.WIDTH, 2.9 * len(datasets) + 0.5)
-        axes = canvas.subplots(len(datasets), 1, squeeze=False)[:, 0]
+        canvas = new(plotting.WIDTH, 2.9 * len(lines) + 0.5)
+        grid = canvas.add_gridspec(len(lines), 1)
         handles: dict[str, Any] = {}
-        for axis, dataset in zip(axes, datasets):
-            rows = {
-                (r["estimator"], r["postprocess"]): r
-                for r in tables.parts
-                if (r["dataset"], r["protocol"], r["of"]) == (dataset, protocol, "accuracy")
-            }
-            estimators = list(dict.fromkeys(e for e, _ in rows))
-            for i, e in enumerate(estimators):
-                mine = [k for k in ks if (e, k) in rows]
-                for j, k in enumerate(mine):
-                    x, width = i + (j - (len(mine) - 1) / 2) * 0.84 / len(ks), 0.78 / len(ks)
-                    _bar(axis, rows[e, k], x, width, handles)
-            axis.axhline(0, color=plotting.BLACK, linewidth=0.8)
-            axis.set_xticks(range(len(estimators)), [pretty(e) for e in estimators])
-            axis.set_ylabel("accuracy lost (points)")
-            axis.margins(y=0.12)
-            axis.grid(visible=False, axis="x")
-            first = next(iter(rows.values()))
-            axis.set_title(
-                f"{TITLES.get(dataset, dataset)} ({points(first, 'base')} % with nothing removed)", loc="left"
-            )
-        title = f"{NAMES[protocol]}: what the lost accuracy is made of. Bars of an estimator: {', '.join(ks)}; above: accuracy left (%)"
+        for place, line in zip(grid, lines):
+            split = place.subgridspec(1, len(line), width_ratios=[len(p.estimators) + 1 for p in line])
+            for i, panel in enumerate(line):
+                _panel(canvas.add_subplot(split[i]), panel, handles, first=i == 0)
         plotting.legend(canvas, title, handles.values(), handles.keys())
-        plotting.finish(canvas, tables.folder, name, title, title)
-    (tables.folder / f"{name}.svg").unlink(missing_ok=True)
+        plotting.finish(canvas, canvas_folder, name, title, title)
+    (canvas_folder / f"{name}.svg").unlink(missing_ok=True)
     return f"{name}.png"
+
+
+def _bars(tables: Tables, protocol: str) -> str:
+    ks = ("plain", "gaussian(1)")
+    shown = panels(tables, protocol, ks) + (photo_panel(tables.folder) if protocol == "road" else [])
+    title = f"{NAMES[protocol]}: what the lost accuracy is made of. Bars: {', '.join(ks)}; above: accuracy left (%)"
+    return figure(tables.folder, shown, title, f"{protocol}-parts")
+
+
+def _panel(axis: Any, panel: Panel, handles: dict[str, Any], *, first: bool) -> None:
+    for i, e in enumerate(panel.estimators):
+        mine = [k for k in panel.ks if (e, k) in panel.rows]
+        for j, k in enumerate(mine):
+            x, width = i + (j - (len(mine) - 1) / 2) * 0.84 / len(panel.ks), 0.78 / len(panel.ks)
+            _bar(axis, panel.rows[e, k], x, width, handles)
+    axis.axhline(0, color=plotting.BLACK, linewidth=0.8)
+    axis.set_xticks(range(len(panel.estimators)), [pretty(e) for e in panel.estimators])
+    if first:
+        axis.set_ylabel("accuracy lost (points)")
+    axis.margins(y=0.12)
+    axis.grid(visible=False, axis="x")
+    axis.set_title(panel.title, loc="left")
 
 
 def _bar(axis: Any, row: Row, x: float, width: float, handles: dict[str, Any]) -> None:
@@ -189,6 +250,21 @@ def _found(tables: Tables, dataset: str) -> str:
     )
 
 
+def _found_on_photos(folder: Path) -> list[str]:
+    """The same for the ImageNet photos, whose page has the rest."""
+    rows = [
+        r
+        for r in photo_rows(folder, "parts-changes")
+        if (r["estimators"], r["postprocess"]) == ("estimators that ask the model", WIDE)
+    ]
+    return [
+        f"- **ImageNet**: {row['images']} photos, a trained EfficientNet-Lite0 explained and EfficientNet-Lite1 as the other model. {WIDE}, as wide there as σ = 1 on "
+        f"32×32, changes ROAD's accuracy by {with_interval(row, 'own')} points, in the mean over grad², ig² and gc²: shape {with_interval(row, 'shape')}, "
+        f"image {with_interval(row, 'image')}, model {with_interval(row, 'model')} ([page](../imagenet-photos/README.md))."
+        for row in rows
+    ]
+
+
 def page(tables: Tables) -> str:
     """README.md."""
     gates = tables.read("gates", protocol="road")
@@ -211,8 +287,9 @@ def page(tables: Tables) -> str:
         "Intervals are 95 % over test images, resampled together for all maps and masks.",
         "",
         *(_found(tables, d) for d in tables.with_protocol("road")),
+        *_found_on_photos(tables.folder),
         "",
-        f"![Stacked bars of shape, image and model, plain and blurred]({figure(tables, 'road', ('plain', 'gaussian(1)'), 'road-parts')})",
+        f"![Stacked bars of shape, image and model, plain and blurred]({_bars(tables, 'road')})",
         "",
         "## What a filter that knows nothing changes",
         "",
@@ -273,7 +350,7 @@ def page(tables: Tables) -> str:
             lines += [f"## {NAMES[protocol]}, {TITLES.get(dataset, dataset)}: every map", ""]
             lines += [*parts_table(tables, dataset, protocol), ""]
     lines += [
-        f"![The same for deletion]({figure(tables, 'deletion', ('plain', 'gaussian(1)'), 'deletion-parts')})",
+        f"![The same for deletion]({_bars(tables, 'deletion')})",
         "",
         "## Made by",
         "",

@@ -416,7 +416,8 @@ def parts_figure(folder: Path) -> None:
     for row in shown.parts:
         row["dataset"] = f"ImageNet photos, other model: {OTHERS[row['other']]}"
     shown.datasets = list(dict.fromkeys(row["dataset"] for row in shown.parts))
-    parts_page.figure(shown, "road", STEPS, "parts")
+    title = f"ROAD: what the lost accuracy is made of. Bars: {', '.join(STEPS)}; above: accuracy left (%)"
+    parts_page.figure(folder, parts_page.panels(shown, "road", STEPS), title, "parts")
 
 
 def number(row: Row, field: str, digits: int = 3) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,29 @@ def test_the_page_shows_them(tables: Path) -> None:
     assert (tables / "out" / "road-parts.png").stat().st_size > 5000
     gates = rows(tables / "out" / "gates.csv")
     assert all(g["holds"] == "yes" for g in gates if "ask no model" in g["gate"])
+
+
+def test_photos_are_a_panel_of_their_own(tables: Path, tmp_path: Path) -> None:
+    shutil.copytree(tables / "out", tmp_path / "parts")
+    photos = tmp_path / "imagenet-photos"
+    photos.mkdir()
+    for name, key in (("parts", "estimator"), ("changes", "estimators")):
+        road = [
+            r
+            for r in rows(tables / "out" / f"{name}.csv")
+            if (r["protocol"], r["of"]) == ("road", "accuracy") and r["postprocess"] in ("plain", "gaussian(1)")
+        ]
+        for r in road:
+            r["postprocess"] = r["postprocess"].replace("gaussian(1)", "gaussian(7)")
+        found = [{"other": other, "images": "50", **r} for other in ("untrained", "lite1") for r in road]
+        with (photos / ("parts.csv" if name == "parts" else "parts-changes.csv")).open("w", newline="") as file:
+            out = csv.DictWriter(file, list(found[0]))
+            out.writeheader()
+            out.writerows(found)
+        assert {r[key] for r in found} >= {"grad^2", "gc^2"}
+    subprocess.run([sys.executable, TOOLS / "parts_page.py", tmp_path / "parts"], check=True)
+    page, before = ((folder / "README.md").read_text() for folder in (tmp_path / "parts", tables / "out"))
+    assert page.count("EfficientNet-Lite1 as the other model") == 1 and "EfficientNet-Lite1" not in before
+    assert (tmp_path / "parts" / "road-parts.png").read_bytes() != (tables / "out" / "road-parts.png").read_bytes()
+    same = (folder / "deletion-parts.png" for folder in (tmp_path / "parts", tables / "out"))
+    assert len({path.read_bytes() for path in same}) == 1
