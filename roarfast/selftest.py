@@ -11,14 +11,18 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
 import roarfast as rf
 from roarfast import _backend, info
+from roarfast._types import Array
+
+if TYPE_CHECKING:
+    import torch
 
 SCHEMA = 1
 HOST_BACKENDS = ("cpu", "simt", "ptx")  # beside torch devices: what runs the CUDA kernels where there is no GPU
@@ -26,7 +30,11 @@ SHAPES = ((1, 1), (1, 9), (5, 3), (17, 33), (42, 44), (64, 65), (94, 94))
 LARGE = (224, 224)
 BORDERS = ("reflect", "mirror", "nearest", "wrap", "constant")
 RATES = (0.1, 0.3, 0.5, 0.9)
-Call = Callable[..., Any]
+Arguments: TypeAlias = "dict[str, torch.Tensor | str]"
+"""Of a call by name: tensors on the CPU, and the name of a dtype."""
+Call: TypeAlias = "Callable[..., Array]"
+Maker: TypeAlias = "Callable[[np.random.Generator, int, int, str], tuple[Arguments, Call]]"
+"""From (rng, h, w, dtype)."""
 
 
 class Case(NamedTuple):
@@ -34,8 +42,41 @@ class Case(NamedTuple):
 
     op: str
     dtypes: tuple[str, ...]
-    make: Callable[[np.random.Generator, int, int, str], tuple[dict[str, Any], Call]]
+    make: Maker
     tolerance: float = 0.0
+
+
+class OpRow(TypedDict):
+    """How an op compared with the CPU."""
+
+    op: str
+    comparisons: int
+    different: int
+    worst: float
+    first_difference: str
+
+
+class CheckRow(TypedDict):
+    """How one of the other checks went."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Report(TypedDict):
+    """The outcome, as plain values for JSON."""
+
+    schema: int
+    ok: bool
+    device: str
+    device_name: str
+    torch: str
+    build: dict[str, Any]
+    seed: int
+    seconds: float
+    ops: list[OpRow]
+    checks: list[CheckRow]
 
 
 class Different(AssertionError):
@@ -46,7 +87,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = (*FLOATS, "uint8")
 
 
-def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
     """Random numbers; half of the arrays have ties and zeros of both signs."""
     import torch
 
@@ -58,12 +99,12 @@ def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any
     return torch.from_numpy(x).to(getattr(torch, dtype))
 
 
-def _maps(call: Call) -> Callable[..., tuple[dict[str, Any], Call]]:
+def _maps(call: Call) -> Maker:
     return lambda rng, h, w, dtype: ({"a": _values(rng, (2, h, w), dtype)}, call)
 
 
-def _images(call: Call, layout: str = "NCHW") -> Callable[..., tuple[dict[str, Any], Call]]:
-    def make(rng: np.random.Generator, h: int, w: int, dtype: str) -> tuple[dict[str, Any], Call]:
+def _images(call: Call, layout: str = "NCHW") -> Maker:
+    def make(rng: np.random.Generator, h: int, w: int, dtype: str) -> tuple[Arguments, Call]:
         import torch
 
         shape = (2, 3, h, w) if layout == "NCHW" else (2, h, w, 3)
@@ -79,8 +120,8 @@ def _images(call: Call, layout: str = "NCHW") -> Callable[..., tuple[dict[str, A
     return make
 
 
-def _batch(call: Call, layout: str) -> Callable[..., tuple[dict[str, Any], Call]]:
-    def make(rng: np.random.Generator, h: int, w: int, dtype: str) -> tuple[dict[str, Any], Call]:
+def _batch(call: Call, layout: str) -> Maker:
+    def make(rng: np.random.Generator, h: int, w: int, dtype: str) -> tuple[Arguments, Call]:
         import torch
 
         shape = (4, 3, h, w) if layout == "NCHW" else (4, h, w, 3)
@@ -142,14 +183,12 @@ def _kernels_of(device: str) -> Iterator[str]:
         yield device
 
 
-def _to(a: Any, device: str, place: str) -> Any:
-    """An argument where `device` takes it; the interpreter of PTX wants NumPy arrays, which say where they end."""
-    if not hasattr(a, "to"):
-        return a
+def _to(a: torch.Tensor, device: str, place: str) -> Array:
+    """A tensor where `device` takes it; the interpreter of PTX wants NumPy arrays, which say where they end."""
     return a.numpy() if device == "ptx" else a.to(place)
 
 
-def _difference(got: Any, expected: Any) -> float:
+def _difference(got: Array, wanted: Array) -> float:
     """The largest difference; 0 if every bit is the same, infinity if something is finite in only one of them.
 
     Zeros of either sign are equal, and so are NaNs.
@@ -157,6 +196,7 @@ def _difference(got: Any, expected: Any) -> float:
     import torch
 
     got = torch.from_numpy(np.asarray(got)) if isinstance(got, (np.ndarray, np.generic)) else got.cpu()
+    expected = torch.as_tensor(wanted)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return float("inf")
     if torch.equal(got, expected):
@@ -166,9 +206,9 @@ def _difference(got: Any, expected: Any) -> float:
     return float(torch.where(same, 0.0, (a - b).abs()).nan_to_num(nan=float("inf")).max())
 
 
-def compare_ops(device: str, quick: bool = False, seed: int = 0) -> list[dict[str, Any]]:
+def compare_ops(device: str, quick: bool = False, seed: int = 0) -> list[OpRow]:
     """Every op on `device` against the CPU, over shapes, dtypes, borders and layouts: a row per op."""
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, OpRow] = {}
     for number, case in enumerate(_cases()):
         row = rows.setdefault(
             case.op, {"op": case.op, "comparisons": 0, "different": 0, "worst": 0.0, "first_difference": ""}
@@ -184,7 +224,7 @@ def compare_ops(device: str, quick: bool = False, seed: int = 0) -> list[dict[st
                 try:
                     expected = call(**arrays)
                     with _kernels_of(device) as place:
-                        got = call(**{name: _to(a, device, place) for name, a in arrays.items()})
+                        got = call(**{k: a if isinstance(a, str) else _to(a, device, place) for k, a in arrays.items()})
                         difference = _difference(got, expected)
                 except Exception as error:
                     difference, what = float("inf"), f"{what}: {type(error).__name__}: {error}"
@@ -202,7 +242,7 @@ def _graph_capture(device: str) -> str:
 
     x, a = torch.rand(4, 3, 32, 32, device=device), torch.rand(4, 32, 32, device=device)
 
-    def work() -> Any:
+    def work() -> torch.Tensor:
         removed = rf.remove(x, a, 0.3, fill=(0.1, 0.2, 0.3), nan="ignore")
         filled = rf.impute_linear(x, a > 0.5, check_result=False)
         return rf.gaussian_filter(removed, 2) + filled
@@ -277,7 +317,7 @@ def _training_step(device: str) -> str:
     return f"loss {losses[0]:.3f} to {losses[-1]:.3f}"
 
 
-def _run_check(name: str, check: Callable[[str], str], device: str) -> dict[str, Any]:
+def _run_check(name: str, check: Callable[[str], str], device: str) -> CheckRow:
     try:
         return {"name": name, "ok": True, "detail": check(device)}
     except Exception as error:
@@ -286,7 +326,7 @@ def _run_check(name: str, check: Callable[[str], str], device: str) -> dict[str,
         return {"name": name, "ok": False, "detail": detail}
 
 
-def run(device: str = "cuda", quick: bool = False, seed: int = 0) -> dict[str, Any]:
+def run(device: str = "cuda", quick: bool = False, seed: int = 0) -> Report:
     """Tests the kernels of a device.
 
     Args:
@@ -334,7 +374,7 @@ def run(device: str = "cuda", quick: bool = False, seed: int = 0) -> dict[str, A
     }
 
 
-_TOP = {
+_TOP: dict[str, type | tuple[type, ...]] = {
     "schema": int,
     "ok": bool,
     "device": str,
@@ -346,11 +386,17 @@ _TOP = {
     "ops": list,
     "checks": list,
 }
-_OP = {"op": str, "comparisons": int, "different": int, "worst": (int, float), "first_difference": str}
+_OP: dict[str, type | tuple[type, ...]] = {
+    "op": str,
+    "comparisons": int,
+    "different": int,
+    "worst": (int, float),
+    "first_difference": str,
+}
 _CHECK = {"name": str, "ok": bool, "detail": str}
 
 
-def check_fields(what: str, got: Any, expected: dict[str, Any]) -> None:
+def check_fields(what: str, got: object, expected: Mapping[str, type | tuple[type, ...]]) -> None:
     """ValueError that names the field if the dict `got` has not exactly the `expected` fields and types."""
     if not isinstance(got, dict) or set(got) != set(expected):
         raise ValueError(f"{what} must have the fields {', '.join(expected)}, got {got!r:.200}")
@@ -370,7 +416,7 @@ def check_report(report: Any) -> None:
         check_fields(f"report.checks[{i}]", row, _CHECK)
 
 
-def render(report: dict[str, Any]) -> str:
+def render(report: Report) -> str:
     """The same for people."""
     lines = [f"{report['device']}: {report['device_name']}, torch {report['torch']}, {report['seconds']:.0f} s"]
     for row in report["ops"]:

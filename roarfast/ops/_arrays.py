@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from roarfast import _backend
+from roarfast._types import Array, Numpy
+from roarfast._types import ArrayT as ArrayT
 
 if TYPE_CHECKING:
     import torch
 
-    Array = np.ndarray[Any, Any] | torch.Tensor
+# One of the two and not "either": below `Op` the library is known, and mypy looks at each function once for each.
+A = TypeVar("A", Numpy, "torch.Tensor")
 
-# NumPy in, NumPy out; torch in, torch out.
-ArrayT = TypeVar("ArrayT", bound="np.ndarray[Any, Any] | torch.Tensor")
+SampleIds: TypeAlias = "Array | Sequence[int] | Sequence[Sequence[int]]"
+"""Integers that name samples."""
 
 # The values of rf_dtype in csrc/include/roarfast.h.
 LAYOUT_CODES = {"NCHW": 0, "NHWC": 1}  # the values of rf_layout
@@ -32,40 +35,40 @@ NUMPY_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 HUGE_BYTES = 4 << 20  # from here on new memory is asked for in large pages; where NumPy does so too
 
 
-class Arrays(Protocol):
+class Arrays(Protocol[A]):
     """What `run` needs of an array library."""
 
-    def dtype(self, a: Any) -> str:
+    def dtype(self, a: A) -> str:
         """The dtype's name, such as "float32"."""
 
-    def contiguous(self, a: Any, dtype: str | None = None) -> Any:
+    def contiguous(self, a: A, dtype: str | None = None) -> A:
         """`a` dense and row-major, in native byte order, converted to `dtype` if given."""
 
-    def empty(self, shape: Sequence[int], dtype: str, like: Any) -> Any:
+    def empty(self, shape: Sequence[int], dtype: str, like: A) -> A:
         """A new array on the device of `like`."""
 
-    def maps(self, a: Any) -> Any:
+    def maps(self, a: A) -> A:
         """`contiguous(a)`, with 0 and 1 as the only bytes of bool arrays: a view of other bytes may hold more."""
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any, *others: Any) -> Any:
+    def output(self, out: A | None, shape: Sequence[int], dtype: str, like: A, *others: A | None) -> A:
         """An array to write to: `out` itself where a kernel can write there (checked), else a new one.
 
         A kernel cannot write where it reads: `like` and `others` are all of its inputs (None is left out).
         """
 
-    def finish(self, result: Any, out: Any) -> Any:
+    def finish(self, result: A, out: A | None) -> A:
         """What the op returns: `result`, copied to `out` if `output` could not hand that to the kernel."""
 
-    def from_numpy(self, values: np.ndarray[Any, Any], like: Any) -> Any:
+    def from_numpy(self, values: Numpy, like: A) -> A:
         """A small NumPy array as an array on the device of `like`."""
 
-    def call(self, like: Any, name: str, *args: Any) -> Any:
+    def call(self, like: A, name: str, *args: A | float | None) -> object:
         """Calls a kernel of the backend that serves `like`.
 
         Arrays become pointers, None becomes null, and the stream is appended.
         """
 
-    def query(self, like: Any, name: str, *args: Any) -> int:
+    def query(self, like: A, name: str, *args: float) -> int:
         """Calls a function that computes a number, such as the size of a workspace."""
 
 
@@ -73,7 +76,7 @@ class UnusableTensor(ValueError):
     """A tensor that no kernel can read, found where its argument's name is not known; `Op.run` finds that."""
 
 
-def check_out(out: Any, shape: Sequence[int], dtype: str, got_dtype: str) -> None:
+def check_out(out: Array, shape: Sequence[int], dtype: str, got_dtype: str) -> None:
     """`out` has the shape and dtype of the result."""
     if tuple(out.shape) != tuple(shape):
         raise ValueError(f"out must have shape {tuple(shape)}, got {tuple(out.shape)}")
@@ -84,10 +87,10 @@ def check_out(out: Any, shape: Sequence[int], dtype: str, got_dtype: str) -> Non
 class NumpyArrays:
     """The adapter for NumPy arrays: host memory, no stream."""
 
-    def dtype(self, a: np.ndarray[Any, Any]) -> str:
+    def dtype(self, a: Numpy) -> str:
         return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
-    def contiguous(self, a: np.ndarray[Any, Any], dtype: str | None = None) -> np.ndarray[Any, Any]:
+    def contiguous(self, a: Numpy, dtype: str | None = None) -> Numpy:
         flags = a.flags
         dense = flags.c_contiguous and flags.aligned
         if dense and (a.dtype == NUMPY_DTYPES[dtype] if dtype else a.dtype.isnative):
@@ -95,16 +98,16 @@ class NumpyArrays:
         native = NUMPY_DTYPES[dtype] if dtype else a.dtype.newbyteorder("=")
         return np.array(a, native, order="C", subok=False)  # a copy: ascontiguousarray keeps unaligned memory
 
-    def maps(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def maps(self, a: Numpy) -> Numpy:
         a = self.contiguous(a)
         if a.dtype.kind == "b" and a.size and (stored := a.view(np.uint8)).max() > 1:
             return stored != 0
         return a
 
-    def empty(self, shape: Sequence[int], dtype: str, like: Any) -> np.ndarray[Any, Any]:
+    def empty(self, shape: Sequence[int], dtype: str, like: Numpy) -> Numpy:
         return np.empty(shape, NUMPY_DTYPES[dtype])
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: Any, *others: Any) -> np.ndarray[Any, Any]:
+    def output(self, out: Numpy | None, shape: Sequence[int], dtype: str, like: Numpy, *others: Numpy | None) -> Numpy:
         if out is None:
             return self.empty(shape, dtype, like)
         if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
@@ -118,19 +121,19 @@ class NumpyArrays:
             return out
         return self.empty(shape, dtype, like)
 
-    def finish(self, result: np.ndarray[Any, Any], out: Any) -> np.ndarray[Any, Any]:
+    def finish(self, result: Numpy, out: Numpy | None) -> Numpy:
         if out is None or out is result:
             return result
         out[...] = result
-        return out  # type: ignore[no-any-return]
+        return out
 
-    def from_numpy(self, values: np.ndarray[Any, Any], like: Any) -> np.ndarray[Any, Any]:
+    def from_numpy(self, values: Numpy, like: Numpy) -> Numpy:
         return np.ascontiguousarray(values)
 
-    def call(self, like: Any, name: str, *args: Any) -> Any:
+    def call(self, like: Numpy, name: str, *args: Numpy | float | None) -> object:
         return getattr(_backend.host(), name)(*args, 0)
 
-    def query(self, like: Any, name: str, *args: Any) -> int:
+    def query(self, like: Numpy, name: str, *args: float) -> int:
         return int(getattr(_backend.host(), name)(*args))
 
 
@@ -141,7 +144,7 @@ class TorchArrays:
         import torch
 
         self.torch = torch
-        self.dtypes = {name: getattr(torch, name) for name in (*DTYPE_CODES, "int64", "int32")}
+        self.dtypes: dict[str, torch.dtype] = {name: getattr(torch, name) for name in (*DTYPE_CODES, "int64", "int32")}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
     def dtype(self, a: torch.Tensor) -> str:
@@ -173,7 +176,14 @@ class TorchArrays:
             _backend.cpu().advise_huge_pages(a.data_ptr(), a.nbytes)
         return a
 
-    def output(self, out: Any, shape: Sequence[int], dtype: str, like: torch.Tensor, *others: Any) -> torch.Tensor:
+    def output(
+        self,
+        out: torch.Tensor | None,
+        shape: Sequence[int],
+        dtype: str,
+        like: torch.Tensor,
+        *others: torch.Tensor | None,
+    ) -> torch.Tensor:
         if out is None:
             return self.empty(shape, dtype, like)
         if not isinstance(out, self.torch.Tensor):
@@ -196,10 +206,10 @@ class TorchArrays:
     def finish(self, result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
         return result if out is None or out is result else out.copy_(result)
 
-    def from_numpy(self, values: np.ndarray[Any, Any], like: torch.Tensor) -> torch.Tensor:
+    def from_numpy(self, values: Numpy, like: torch.Tensor) -> torch.Tensor:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(like.device)
 
-    def call(self, like: torch.Tensor, name: str, *args: Any) -> Any:
+    def call(self, like: torch.Tensor, name: str, *args: torch.Tensor | float | None) -> object:
         tensor, device = self.torch.Tensor, like.device
         kind = device.type
         if kind not in ("cpu", "cuda"):
@@ -218,7 +228,7 @@ class TorchArrays:
                 return getattr(_backend.cuda(), name)(*pointers, cuda.current_stream().cuda_stream)
         return getattr(_backend.host(), name)(*pointers, 0)
 
-    def query(self, like: torch.Tensor, name: str, *args: Any) -> int:
+    def query(self, like: torch.Tensor, name: str, *args: float) -> int:
         if like.device.type != "cuda":
             return int(getattr(_backend.host(), name)(*args))
         with self.torch.cuda.device(like.device):
@@ -238,9 +248,9 @@ def require_memory(a: torch.Tensor) -> None:
         raise UnusableTensor(f"the memory of a tensor of shape {tuple(a.shape)} was freed or shrunk")
 
 
-def shares_memory(a: Any, b: Any) -> bool:
+def shares_memory(a: Array, b: Array) -> bool:
     """Whether the memory between the first and the last byte of two arrays of one library overlaps."""
-    if isinstance(a, np.ndarray):
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.may_share_memory(a, b)
     require_memory(a)
     require_memory(b)
@@ -255,7 +265,7 @@ def _extent(a: torch.Tensor) -> tuple[int, int]:
     return a.data_ptr(), a.data_ptr() + reach * a.element_size()
 
 
-def _overlap(first: int, nbytes: int, a: Any) -> bool:
+def _overlap(first: int, nbytes: int, a: torch.Tensor | None) -> bool:
     """Whether a dense tensor has bytes in [first, first + nbytes)."""
     return a is not None and a.data_ptr() < first + nbytes and first < a.data_ptr() + a.nbytes
 

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from roarfast.ops._arrays import NUMPY, NUMPY_NAMES, Arrays, UnusableTensor, require_memory
+from roarfast._types import Array, Numpy
+from roarfast.ops._arrays import NUMPY, NUMPY_NAMES, A, Arrays, UnusableTensor, require_memory
 from roarfast.ops._op import is_compiling, is_tensor
 
-_tensor_dtypes: dict[Any, str] = {}  # the names of torch's dtypes seen so far: making one takes half a microsecond
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+
+# The names of torch's dtypes seen so far: making one takes half a microsecond.
+_tensor_dtypes: dict[torch.dtype, str] = {}
 
 
 _INT64 = (-(2**63), 2**63 - 1)
 
 
-def dtype_name(a: Any) -> str:
+def dtype_name(a: Array) -> str:
     """The dtype of an array or tensor as "float32", "uint8" and so on."""
     if is_tensor(a):
         name = _tensor_dtypes.get(a.dtype)
@@ -27,7 +34,7 @@ def dtype_name(a: Any) -> str:
     return NUMPY_NAMES.get(a.dtype) or str(a.dtype.name)
 
 
-def array(name: str, a: Any, dtypes: Collection[str], min_ndim: int = 0, dims: str = "") -> None:
+def array(name: str, a: object, dtypes: Collection[str], min_ndim: int = 0, dims: str = "") -> None:
     """`a` is a NumPy array or torch tensor of an allowed dtype with at least `min_ndim` dimensions."""
     if is_tensor(a):
         if a.is_nested or str(a.layout) != "torch.strided":
@@ -44,12 +51,12 @@ def array(name: str, a: Any, dtypes: Collection[str], min_ndim: int = 0, dims: s
         raise ValueError(f"{name} must be {dims}, got shape {tuple(a.shape)}")
 
 
-def images(name: str, a: Any, dtypes: Collection[str]) -> None:
+def images(name: str, a: object, dtypes: Collection[str]) -> None:
     """`a` is `[..., H, W]` of an allowed dtype."""
     array(name, a, dtypes, 2, "[..., H, W]")
 
 
-def same_kind(**arrays: Any) -> None:
+def same_kind(**arrays: Array | None) -> None:
     """All of the arrays (None is left out) are NumPy arrays, or all are torch tensors on one device."""
     given = {name: a for name, a in arrays.items() if a is not None}
     first, *others = given
@@ -64,7 +71,7 @@ def same_kind(**arrays: Any) -> None:
             )
 
 
-def readable(name: str, a: Any, like: Any = None) -> None:
+def readable(name: str, a: object, like: object = None) -> None:
     """A tensor has memory that was not freed, and values, unless those of `like` are not looked at either ("meta")."""
     if not is_tensor(a) or is_compiling():
         return
@@ -78,7 +85,7 @@ def readable(name: str, a: Any, like: Any = None) -> None:
         raise ValueError(f"{name} must have memory, but {error}") from None
 
 
-def operand(xp: Arrays, name: str, a: Any, dtypes: Collection[str], *shapes: Sequence[int]) -> None:
+def operand(xp: Arrays[A], name: str, a: A | None, dtypes: Collection[str], *shapes: Sequence[int]) -> None:
     """An array that goes to a kernel has one of the dtypes and one of the shapes; None is fine.
 
     Public functions have seen to that, and NumPy arrays come through no other way; `torch.ops.roarfast` can be called
@@ -92,7 +99,7 @@ def operand(xp: Arrays, name: str, a: Any, dtypes: Collection[str], *shapes: Seq
         raise ValueError(f"{name} must have shape {_listing([str(s) for s in shapes])}, got {tuple(a.shape)}")
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """`value` as a bool: True or False, and nothing that merely counts as one, such as "no"."""
     if value is True or value is False:
         return value
@@ -101,14 +108,15 @@ def flag(name: str, value: Any) -> bool:
     raise TypeError(f"{name} must be True or False, got {_shown(value)}")
 
 
-def one_of(name: str, value: Any, allowed: Collection[str]) -> None:
-    """`value` is one of the allowed strings."""
+def one_of(name: str, value: object, allowed: Collection[str]) -> str:
+    """`value`, which is one of the allowed strings."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {_listing([repr(x) for x in allowed])}, got {_shown(value)}")
+    return value
 
 
 def number(
-    name: str, value: Any, low: float = -math.inf, high: float = math.inf, hint: str = "", finite: bool = True
+    name: str, value: object, low: float = -math.inf, high: float = math.inf, hint: str = "", finite: bool = True
 ) -> float:
     """`value` as a float in [low, high]."""
     x = value if type(value) is float else _as_float(name, value)
@@ -118,7 +126,7 @@ def number(
     return x
 
 
-def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
+def integer(name: str, value: object, low: int | None = None, high: int | None = None) -> int:
     """`value` as an int in [low, high]; without bounds, one that fits 64 bits."""
     x = value if type(value) is int else _as_int(name, value)
     if x < (_INT64[0] if low is None else low) or x > (_INT64[1] if high is None else high):
@@ -132,7 +140,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
     return x
 
 
-def _as_float(name: str, value: Any) -> float:
+def _as_float(name: str, value: object) -> float:
     refused = (bool, str, bytes, bytearray, complex, np.bool_, np.complexfloating, np.datetime64, np.timedelta64)
     if not isinstance(value, refused) and hasattr(value, "__float__") and not _is_complex_or_bool(value):
         try:
@@ -142,7 +150,7 @@ def _as_float(name: str, value: Any) -> float:
     raise TypeError(f"{name} must be a number, got {_shown(value)}")
 
 
-def _as_int(name: str, value: Any) -> int:
+def _as_int(name: str, value: object) -> int:
     if not isinstance(value, (bool, np.bool_)) and hasattr(value, "__index__") and not _is_complex_or_bool(value):
         try:
             return int(value.__index__())
@@ -151,14 +159,14 @@ def _as_int(name: str, value: Any) -> int:
     raise TypeError(f"{name} must be an integer, got {_shown(value)}")
 
 
-def _is_complex_or_bool(value: Any) -> bool:
+def _is_complex_or_bool(value: object) -> bool:
     """Of arrays and tensors with one element, which convert to numbers and may be of any dtype."""
     return hasattr(value, "dtype") and any(
         word in str(value.dtype) for word in ("complex", "bool", "datetime", "timedelta")
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """`repr` for a message: short, and of whatever."""
     try:
         text = repr(value)
@@ -167,16 +175,16 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def entries(name: str, value: Any, what: str) -> Sequence[Any]:
+def entries(name: str, value: object, what: str) -> Sequence[object] | Numpy:
     """`value` is a sequence or an array with one axis, the entries of which are looked at one by one."""
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be {what}, got {_shown(value)}")
     if isinstance(value, np.ndarray) and value.ndim != 1:
         raise TypeError(f"{name} must be {what}, got an array of shape {value.shape}")
-    return value  # type: ignore[return-value]
+    return value
 
 
-def per_axis(name: str, value: Any) -> tuple[Any, Any]:
+def per_axis(name: str, value: T | Sequence[T]) -> tuple[T, T]:
     """One value for both image axes, or a (rows, columns) pair."""
     if isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{name} must be a number or a (rows, columns) pair, got {_shown(value)}")

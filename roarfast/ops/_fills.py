@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from roarfast._types import Array
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import NUMPY, Arrays
+from roarfast.ops._arrays import NUMPY, A, Arrays
 from roarfast.ops._images import Layout
 from roarfast.ops._op import is_tensor
 from roarfast.ops.gaussian_filter import gaussian_filter
+
+if TYPE_CHECKING:
+    import torch
+
+FillValue: TypeAlias = "str | float | Sequence[float] | Sequence[Sequence[float]] | Array"
+"""The name of a fill, or its numbers: one, one per channel, or one per image and channel."""
 
 # The values of rf_fill_kind in csrc/include/roarfast.h.
 KINDS = {"values": 0, "kept_mean": 1, "image_mean": 2, "image": 3, "noise": 4}
@@ -31,14 +38,21 @@ class Fill(NamedTuple):
 
     kind: str
     constants: list[float] | None  # c of them, or n * c
-    values: Any
-    other: Any
+    values: Array | None
+    other: Array | None
     noise_mean: float
     noise_std: float
 
 
 def prepare(
-    name: str, value: Any, x: Any, layout: str, sizes: Layout, sigma: Any, noise_mean: float, noise_std: float
+    name: str,
+    value: FillValue,
+    x: Array,
+    layout: str,
+    sizes: Layout,
+    sigma: float | Sequence[float],
+    noise_mean: float,
+    noise_std: float,
 ) -> Fill:
     """Checks the value of a fill and makes its arrays."""
     mean = check.number("noise_mean", noise_mean)
@@ -61,8 +75,15 @@ def prepare(
 
 
 def operands(
-    xp: Arrays, x: Any, kind: str, constants: Sequence[float] | None, values: Any, other: Any, index: Any, sizes: Layout
-) -> tuple[Any, int, Any, Any]:
+    xp: Arrays[A],
+    x: A,
+    kind: str,
+    constants: Sequence[float] | None,
+    values: A | None,
+    other: A | None,
+    index: A | None,
+    sizes: Layout,
+) -> tuple[A | None, int, A | None, A | None]:
     """Values, whether they are per image, the other image and the sample ids as kernels want them; see `check.operand`."""
     if xp is not NUMPY:
         if KINDS[kind] == KINDS["values"] and constants is None and values is None:
@@ -79,7 +100,7 @@ def operands(
     return values, per_image, other, index
 
 
-def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
+def _constants(name: str, value: Any, x: Array, sizes: Layout) -> list[float]:
     """`c` or `n * c` numbers. Plain numbers without NumPy, so that torch.compile can follow."""
     if type(value) in (int, float):
         values, shape = [float(value)] * sizes.c, (sizes.c,)
@@ -108,7 +129,7 @@ def _constants(name: str, value: Any, x: Any, sizes: Layout) -> list[float]:
     return values
 
 
-def _device_values(name: str, value: Any, x: Any, sizes: Layout) -> Any:
+def _device_values(name: str, value: torch.Tensor, x: Array, sizes: Layout) -> torch.Tensor:
     """float64 `[c]` or `[n, c]` where it is: looking at the numbers would wait for the device."""
     check.same_kind(x=x, **{name: value})
     values = value.detach().double()
@@ -125,7 +146,7 @@ def _check_shape(name: str, shape: tuple[int, ...], sizes: Layout) -> None:
         )
 
 
-def kernel_values(constants: Sequence[float] | None, values: Any, like: Any, c: int) -> tuple[Any, int]:
+def kernel_values(constants: Sequence[float] | None, values: A | None, like: A, c: int) -> tuple[A | None, int]:
     """What the kernels take: an array of the library and device of `like`, and whether it is per image."""
     if constants is None:
         return values, int(values is not None and len(values.shape) == 2)
@@ -137,14 +158,14 @@ def kernel_values(constants: Sequence[float] | None, values: Any, like: Any, c: 
 
 
 @lru_cache(maxsize=256)
-def _constants_on(constants: tuple[float, ...], device: Any) -> Any:
+def _constants_on(constants: tuple[float, ...], device: torch.device) -> torch.Tensor:
     """On a GPU an upload that waits for the device: once, not in every call."""
     import torch
 
     return torch.tensor(constants, dtype=torch.float64, device=device)
 
 
-def _blur(x: Any, layout: str, sigma: Any) -> Any:
+def _blur(x: Array, layout: str, sigma: float | Sequence[float]) -> Array:
     """X blurred along its image axes, in its own dtype."""
     if layout == "NF":
         raise ValueError("blur needs images, got layout='NF' (features without neighbours)")
@@ -157,8 +178,8 @@ def _blur(x: Any, layout: str, sigma: Any) -> Any:
         blurred = gaussian_filter(image.float() if whole else image, sigma)
         blurred = blurred.round().clamp(0, 255).to(torch.uint8) if whole else blurred
         return (blurred.movedim(-3, -1) if layout == "NHWC" else blurred).contiguous()
-    image = np.moveaxis(x, -1, -3) if layout == "NHWC" else x
-    whole = image.dtype.kind == "u"
-    blurred = gaussian_filter(image.astype(np.float32) if whole else image, sigma)
-    blurred = np.clip(np.rint(blurred), 0, 255).astype(np.uint8) if whole else blurred
-    return np.ascontiguousarray(np.moveaxis(blurred, -3, -1) if layout == "NHWC" else blurred)
+    planes = np.moveaxis(x, -1, -3) if layout == "NHWC" else x
+    whole = planes.dtype.kind == "u"
+    smooth = gaussian_filter(planes.astype(np.float32) if whole else planes, sigma)
+    smooth = np.clip(np.rint(smooth), 0, 255).astype(np.uint8) if whole else smooth
+    return np.ascontiguousarray(np.moveaxis(smooth, -3, -1) if layout == "NHWC" else smooth)

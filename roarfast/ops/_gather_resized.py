@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from roarfast._types import Numpy
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, Arrays
+from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, A, Arrays
 from roarfast.ops._images import chw, permute
 from roarfast.ops._op import define_op, is_tensor
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_SIDE = 16384  # kMaxResizedSide in csrc/common/resized_crop.h
 _RATIO = (3 / 4, 4 / 3)
 _RATIOS = (1e-3, 1e3)
 
 
-def box_range(scale: Any, ratio: Any, pad: int) -> list[float] | None:
+def box_range(scale: Sequence[float] | None, ratio: Sequence[float] | None, pad: int) -> list[float] | None:
     """Low and high of share and ratio, and the logarithm of the latter's range: what the kernel takes. None without `scale`."""
     if scale is None:
         if ratio is not None:
@@ -33,7 +38,7 @@ def box_range(scale: Any, ratio: Any, pad: int) -> list[float] | None:
     return [low, high, thin, wide, math.log(wide / thin)]
 
 
-def _pair(name: str, value: Any, low: float, high: float) -> tuple[float, float]:
+def _pair(name: str, value: Sequence[float], low: float, high: float) -> tuple[float, float]:
     listed = [check.number(name, v, low, high) for v in check.entries(name, value, "two numbers (low, high)")]
     if len(listed) != 2 or listed[0] > listed[1]:
         raise ValueError(f"{name} must be two rising numbers (low, high), got {value!r}")
@@ -41,46 +46,49 @@ def _pair(name: str, value: Any, low: float, high: float) -> tuple[float, float]
 
 
 @lru_cache(maxsize=256)
-def _table(numbers: tuple[float, ...], device: Any) -> Any:
+def _table(numbers: tuple[float, ...]) -> Numpy:
     """Rows scale, bias, fill in units of 0..255."""
     means, stds, fills, _ = np.array(numbers).reshape(4, -1)
     table = np.stack([1.0 / (255.0 * stds), -means / stds, fills]).astype(np.float32)
-    if device is None:
-        return table
+    return table
+
+
+@lru_cache(maxsize=256)
+def _table_on(numbers: tuple[float, ...], device: torch.device) -> torch.Tensor:
     import torch
 
-    return torch.from_numpy(table).to(device)
+    return torch.from_numpy(_table.__wrapped__(numbers)).to(device)
 
 
 def _run(
-    xp: Arrays,
-    images: Any,
-    index: Any,
-    numbers: Any,
-    ids: Any,
-    codes: Any,
-    imputed: Any,
-    rates: Any,
+    xp: Arrays[A],
+    images: A,
+    index: A,
+    numbers: Sequence[float],
+    ids: A | None,
+    codes: A | None,
+    imputed: A | None,
+    rates: A | None,
     layout: str,
     rate_index: int,
     keep: bool,
     out_h: int,
     out_w: int,
-    box: Any,
+    box: Sequence[float],
     flip: bool,
     seed: int,
     epoch: int,
     dtype: str,
     out_layout: str,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     if out_h < 1 or out_w < 1:
         raise ValueError(f"out_h and out_w must be >= 1, got {out_h} and {out_w}")
     if len(numbers) % 4 or not numbers or len(box) != 5:
         raise ValueError(f"numbers must be 4 per channel and box 5, got {len(numbers)} and {len(box)}")
     for name, a in (("index", index), ("ids", ids), ("rate_index", rates)):
         check.operand(xp, name, a, ("int64", "int32"), tuple(index.shape))
-    table = _table(tuple(numbers), images.device if is_tensor(images) else None)
+    table = _table_on(tuple(numbers), images.device) if is_tensor(images) else _table(tuple(numbers))
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids, rates = (None if a is None else xp.contiguous(a, "int64") for a in (ids, rates))
     codes, imputed = (None if a is None else xp.contiguous(a) for a in (codes, imputed))
@@ -112,11 +120,27 @@ def _run(
 
 
 def _fake(
-    images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, *rest: Any
-) -> Any:
+    images: torch.Tensor,
+    index: torch.Tensor,
+    numbers: Sequence[float],
+    ids: torch.Tensor | None,
+    codes: torch.Tensor | None,
+    imputed: torch.Tensor | None,
+    rates: torch.Tensor | None,
+    layout: str,
+    rate_index: int,
+    keep: bool,
+    out_h: int,
+    out_w: int,
+    box: Sequence[float],
+    flip: bool,
+    seed: int,
+    epoch: int,
+    dtype: str,
+    out_layout: str,
+) -> torch.Tensor:
     import torch
 
-    out_h, out_w, dtype, out_layout = rest[2], rest[3], rest[8], rest[9]
     b, c = index.shape[0], images.shape[1 if layout == "NCHW" else 3]
     if out_layout == "NCHW":
         return images.new_empty((b, c, out_h, out_w), dtype=getattr(torch, dtype))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import LAYOUT_CODES
+from roarfast.ops._arrays import LAYOUT_CODES, A
 
 LAYOUTS = {"NCHW": 3, "NHWC": 3, "NHW": 2, "NF": 1}  # trailing axes of one image; leading axes are free
 
@@ -68,6 +68,6 @@ def chw(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
     return int(c), int(h), int(w)
 
 
-def permute(a: Any, *order: int) -> Any:
+def permute(a: A, *order: int) -> A:
     """The axes of an array or tensor in another order."""
     return a.transpose(order) if isinstance(a, np.ndarray) else a.permute(order)

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from roarfast import _backend
+from roarfast._types import ArrayT, Numpy
 from roarfast.ops._arrays import NUMPY, Arrays, UnusableTensor, require_memory
 
-_ops: list[Op] = []
+if TYPE_CHECKING:
+    import torch
+    from typing_extensions import TypeIs
+
+R = TypeVar("R")  # what an op makes of tensors: a tensor, or several
+
+_ops: list[Op[Any]] = []
 _tensor_type: Any = None  # torch.Tensor once torch is loaded
-_library: Any = None  # keeps the registrations alive
+_library: torch.library.Library | None = None  # keeps the registrations alive
 
 
-class Op:
+class Op(Generic[R]):
     """A kernel-backed function. Made by `define_op`; called with arrays first, then plain values."""
 
-    def __init__(self, name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> None:
+    def __init__(self, name: str, schema: str, run: Callable[..., object], fake: Callable[..., R]) -> None:
         self.name = name
         self.schema = schema
         self._run = run
@@ -31,7 +38,13 @@ class Op:
         self.torch_op: Any = None
         self.torch_op_out: Any = None
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    @overload
+    def __call__(self: Op[torch.Tensor], first: ArrayT, /, *args: object, out: ArrayT | None = None) -> ArrayT: ...
+
+    @overload
+    def __call__(self: Op[tuple[torch.Tensor, ...]], first: ArrayT, /, *args: object) -> tuple[ArrayT, ...]: ...
+
+    def __call__(self, *args: object, out: object = None) -> object:
         if not is_tensor(args[0]):
             return self.run(NUMPY, *args, out=out)
         if out is None:
@@ -43,7 +56,7 @@ class Op:
         self.torch_op_out(*args, out)
         return out
 
-    def run(self, xp: Arrays, *args: Any, out: Any = None) -> Any:
+    def run(self, xp: Arrays[Numpy] | Arrays[torch.Tensor], *args: object, out: object = None) -> Any:
         """Runs the op on arrays of `xp`."""
         _backend.apply_num_threads()
         try:
@@ -64,7 +77,7 @@ class Op:
                 raise
             raise ValueError(f"roarfast::{self.name}: a list of numbers has not the right length") from None
 
-    def _whose(self, error: UnusableTensor, args: Sequence[Any], out: Any) -> str:
+    def _whose(self, error: UnusableTensor, args: Sequence[object], out: object) -> str:
         """The message of an error with the name of the argument that it is about."""
         names = [part.split("=")[0].split()[-1] for part in self.schema.split("->")[0].strip(" ()").split(", ")]
         tensors = [(name, a) for name, a in zip((*names, "out"), (*args, out)) if is_tensor(a)]
@@ -77,14 +90,14 @@ class Op:
                 return f"{name} must be on a CPU or CUDA device, got {a.device}"
         return one_device(tensors) or f"roarfast::{self.name}: {error}"
 
-    def register(self, library: Any, xp: Arrays) -> None:
+    def register(self, library: torch.library.Library, xp: Arrays[torch.Tensor]) -> None:
         """Registers `roarfast::<name>`, and `roarfast::<name>_out`, which writes to its last argument."""
         import torch
 
         parameters, result = (part.strip() for part in self.schema.split("->"))
         run = self.run
 
-        def fake(*args: Any) -> Any:
+        def fake(*args: object) -> R:
             tensors = [(argument.name, a) for argument, a in zip(schema.arguments, args) if isinstance(a, torch.Tensor)]
             if refusal := one_device(
                 tensors
@@ -101,7 +114,7 @@ class Op:
         if result != "Tensor":
             return
 
-        def run_out(*args: Any) -> None:
+        def run_out(*args: object) -> None:
             run(xp, *args[:-1], out=args[-1])
 
         def fake_out(*args: Any) -> None:
@@ -117,7 +130,7 @@ class Op:
         self.torch_op_out = getattr(torch.ops.roarfast, name_out).default
 
 
-def one_device(tensors: Sequence[tuple[str, Any]]) -> str:
+def one_device(tensors: Sequence[tuple[str, torch.Tensor]]) -> str:
     """The refusal of named tensors on two devices; empty if they are on one."""
     for name, a in tensors[1:]:
         if a.device != tensors[0][1].device:
@@ -125,7 +138,7 @@ def one_device(tensors: Sequence[tuple[str, Any]]) -> str:
     return ""
 
 
-def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Op:
+def define_op(name: str, schema: str, run: Callable[..., object], fake: Callable[..., R]) -> Op[R]:
     """Defines an op.
 
     Args:
@@ -143,7 +156,7 @@ def define_op(name: str, schema: str, run: Callable[..., Any], fake: Callable[..
     return op
 
 
-def _torch_arrays() -> Arrays:
+def _torch_arrays() -> Arrays[torch.Tensor]:
     from roarfast.ops._arrays import TorchArrays  # torch, which may be missing
 
     return TorchArrays()
@@ -168,7 +181,7 @@ def is_compiling() -> bool:
     return bool(sys.modules["torch"].compiler.is_compiling())
 
 
-def is_tensor(a: Any) -> bool:
+def is_tensor(a: object) -> TypeIs[torch.Tensor]:
     """Whether `a` is a torch tensor, without importing torch."""
     if _tensor_type is None:
         if isinstance(a, np.ndarray) or sys.modules.get("torch") is None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from roarfast._types import Array
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
+from roarfast.ops._arrays import SampleIds
+
+if TYPE_CHECKING:
+    import torch
+
+Device: TypeAlias = "str | int | torch.device"
+"""What torch takes for a device."""
 
 
-def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
+def shape_of(shape: Sequence[int], ndim: int, axes: str) -> tuple[int, ...]:
     """A shape with at least `ndim` axes."""
     given = check.entries("shape", shape, f"a sequence of sizes {axes}")
     sizes = tuple(check.integer("shape", s, 0) for s in given)
@@ -19,12 +28,12 @@ def shape_of(shape: Any, ndim: int, axes: str) -> tuple[int, ...]:
     return sizes
 
 
-def sample_ids(index: Any, n: int, device: Any) -> Any:
+def sample_ids(index: SampleIds | None, n: int, device: Device | None) -> Array:
     """Sample ids int64 `[n]`, by default 0, 1, 2, …: NumPy if `device` is None, else a torch tensor on that device.
 
     An op that is given no other array finds its library and device by them.
     """
-    ids: Any = np.arange(n, dtype=np.int64)
+    ids: Array = np.arange(n, dtype=np.int64)
     if device is not None:
         import torch
 

@@ -6,12 +6,14 @@ import math
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, Arrays
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, SampleIds
 from roarfast.ops._op import is_compiling, is_tensor
 
 # The values of rf_rule and rf_order in csrc/include/roarfast.h.
@@ -24,7 +26,7 @@ MAX_RATES = 254  # RF_MAX_RATES; codes are bytes, and 255 is left free
 _AXES = {1: "[..., F]", 2: "[..., H, W]", 3: "[..., C, H, W]"}
 
 
-def rate(name: str, value: Any) -> float:
+def rate(name: str, value: float) -> float:
     """A drop rate as a float in [0, 1]; percentages get an error that says so."""
     hint = ""
     if type(value) in (int, float) or isinstance(value, (np.floating, np.signedinteger, np.unsignedinteger)):
@@ -41,10 +43,10 @@ def in_range(drop: float) -> None:
 
 # The last tuple of plain numbers that `rates` was given, and its result: the same object needs no second look. One
 # object, replaced whole, so that a thread never sees the rates of one call and the result of another.
-_latest_rates: tuple[Any, tuple[float, ...]] = (None, ())
+_latest_rates: tuple[Sequence[float] | None, tuple[float, ...]] = (None, ())
 
 
-def rates(name: str, values: Any) -> tuple[float, ...]:
+def rates(name: str, values: Sequence[float]) -> tuple[float, ...]:
     """Ascending, distinct drop rates, at most MAX_RATES."""
     check.entries(name, values, "a sequence of rates such as (0.1, 0.3, 0.5)")
     global _latest_rates
@@ -60,7 +62,7 @@ def rates(name: str, values: Any) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=64)  # studies and benchmarks ask for the same rates again and again
-def _plain_rates(name: str, values: Sequence[Any]) -> tuple[float, ...]:
+def _plain_rates(name: str, values: Sequence[float]) -> tuple[float, ...]:
     result = [rate(f"{name}[{j}]", v) for j, v in enumerate(values)]
     if not result:
         raise ValueError(f"{name} must have at least one rate, got none")
@@ -74,7 +76,7 @@ def _plain_rates(name: str, values: Sequence[Any]) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=64)
-def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
+def host_array(rates: tuple[float, ...]) -> tuple[npt.NDArray[np.float64], int]:
     """Rates as float64 in host memory, and the pointer to them, which every backend takes."""
     array = np.array(rates, np.float64)
     if not rates or not (rates[0] >= 0 and rates[-1] <= 1):
@@ -84,7 +86,7 @@ def host_array(rates: tuple[float, ...]) -> tuple[np.ndarray[Any, Any], int]:
     return array, array.ctypes.data
 
 
-def sample_ndim(a: Any, ndim: int, name: str = "a") -> int:
+def sample_ndim(a: Array, ndim: int, name: str = "a") -> int:
     """How many trailing axes of `a` make up one sample."""
     ndim = check.integer("ndim", ndim, 1, 3)
     if len(a.shape) < ndim:
@@ -101,19 +103,27 @@ def samples(shape: Sequence[int], ndim: int) -> tuple[int, int]:
     return math.prod(shape[:split]), math.prod(shape[split:])
 
 
-def seed_value(seed: Any) -> int:
+def seed_value(seed: int) -> int:
     """A seed in the range that torch and the kernels share."""
     return check.integer("seed", seed, 0, 2**63 - 1)
 
 
-def sample_index(index: Any, n: int, like: Any) -> Any:
+@overload
+def sample_index(index: SampleIds, n: int, like: Array) -> Array: ...
+
+
+@overload
+def sample_index(index: None, n: int, like: Array) -> None: ...
+
+
+def sample_index(index: SampleIds | None, n: int, like: Array) -> Array | None:
     """Sample ids as an int64 array of the library and device of `like`; None stays None (ids are 0, 1, 2, …)."""
     if index is None:
         return None
     if is_tensor(index):
         check.array("index", index, INTEGERS)
         check.readable("index", index, like)
-        values: Any = index.reshape(-1)
+        values: Array = index.reshape(-1)
     else:
         values = integers("index", index).reshape(-1)
     if len(values) != n:
@@ -126,7 +136,7 @@ def sample_index(index: Any, n: int, like: Any) -> Any:
     return np.require(values.cpu().numpy() if is_tensor(values) else values, np.int64, ["C", "A"])
 
 
-def integers(name: str, values: Any) -> np.ndarray[Any, Any]:
+def integers(name: str, values: object) -> Numpy:
     """A NumPy array of integers that fit int64, from an array or nested sequences."""
     if isinstance(values, (bytes, bytearray, memoryview)):  # NumPy takes them for numbers
         raise TypeError(f"{name} must hold integers, got {type(values).__name__}")
@@ -141,7 +151,7 @@ def integers(name: str, values: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
+def nan_flags(xp: Arrays[A], n: int, policy: bool, like: A) -> A | None:
     """Where a kernel marks rows with NaN; None if nobody asks."""
     return xp.empty([n], "uint8", like) if policy else None
 
@@ -150,7 +160,7 @@ def nan_flags(xp: Arrays, n: int, policy: bool, like: Any) -> Any:
 _NAN, _NEGATIVE, _INFINITE = 1, 2, 4
 
 
-def raise_on_nan(flags: Any) -> None:
+def raise_on_nan(flags: Array | None) -> None:
     """The error for rows with NaN. On CUDA this waits for the kernel; `nan="ignore"` does not."""
     if flags is None or not (bool(flags.any()) if is_tensor(flags) else flags.tobytes().strip(b"\0")):
         return
@@ -169,7 +179,7 @@ def raise_on_nan(flags: Any) -> None:
     )
 
 
-def check_nan_policy(nan: Any, rule: str = "exact") -> bool:
+def check_nan_policy(nan: str, rule: str = "exact") -> bool:
     """Whether NaN raises."""
     check.one_of("nan", nan, NAN_POLICIES)
     if nan == "ignore" and rule == "value":
@@ -180,7 +190,7 @@ def check_nan_policy(nan: Any, rule: str = "exact") -> bool:
 class Ranking(NamedTuple):
     """How samples are ranked: the checked arguments that `removal_mask` and `rank_codes` share."""
 
-    index: Any
+    index: Any  # an array of the library of the maps, or None: a NamedTuple cannot say which
     ndim: int
     rule: str
     order: str
@@ -188,7 +198,7 @@ class Ranking(NamedTuple):
     raises: bool
 
 
-def warn_of_channels(a: Any) -> None:
+def warn_of_channels(a: Array) -> None:
     """`[N, C, H, W]` is legal, one map per channel, but most who pass it want one mask per pixel: say so."""
     if len(a.shape) != 4 or not 2 <= a.shape[1] <= 4 or (is_tensor(a) and is_compiling()):
         return
@@ -201,7 +211,9 @@ def warn_of_channels(a: Any) -> None:
     )
 
 
-def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: int | None, nan: str) -> Ranking:
+def check_ranking(
+    a: Array, rule: str, order: str, seed: int, index: SampleIds | None, ndim: int | None, nan: str
+) -> Ranking:
     """Checks the map `a` and how it is to be ranked; `ndim` None is 2, of which the caller did not think."""
     check.array("a", a, DTYPE_CODES)
     if ndim is None:
@@ -214,16 +226,16 @@ def check_ranking(a: Any, rule: str, order: str, seed: Any, index: Any, ndim: in
 
 
 def run_ranking(
-    xp: Arrays,
+    xp: Arrays[A],
     kernel: str,
-    a: Any,
+    a: A,
     ranking: Ranking,
-    rates: Sequence[Any],
+    rates: Sequence[float],
     sizes: Sequence[int],
     flags: Sequence[int],
-    out: Any,
+    out: A | None,
     dtype: str,
-) -> Any:
+) -> A:
     """Calls `removal_mask` or `rank_codes`.
 
     Args:
@@ -245,7 +257,7 @@ def run_ranking(
     result = xp.output(out, a.shape, dtype, a, index)
     nan = nan_flags(xp, n, ranking.raises and n * f > 0, a)
     workspace = xp.empty([xp.query(a, f"{kernel}_workspace_bytes", code, n, f, *sizes)], "uint8", a)
-    how = RULES[ranking.rule], ORDERS[ranking.order], *flags, ranking.seed, index
+    how: tuple[A | float | None, ...] = RULES[ranking.rule], ORDERS[ranking.order], *flags, ranking.seed, index
     xp.call(a, kernel, a, result, code, n, f, *rates, *how, nan, workspace)
     raise_on_nan(nan)
     return xp.finish(result, out)

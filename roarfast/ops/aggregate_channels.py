@@ -56,14 +56,14 @@ def aggregate_channels(a: ArrayT, aggregate: str = "mean(abs)", *, axis: int = 1
     elif values == "squared":
         x = x * x
     elif values == "positive":
-        x = x.clamp(min=0) if is_tensor(x) else np.maximum(x, 0)
+        x = x.clamp(min=0) if is_tensor(a) else np.maximum(x, 0)
     if reduce == "none":
-        return x  # type: ignore[no-any-return]
+        return x
     if reduce == "mean":
-        return x.mean(axis)  # type: ignore[no-any-return]
+        return x.mean(axis)
     if reduce == "sum":
-        return x.sum(axis)  # type: ignore[no-any-return]
+        return x.sum(axis)
     if reduce == "max":
-        return x.amax(axis) if is_tensor(x) else x.max(axis)  # type: ignore[no-any-return]
+        return x.amax(axis) if is_tensor(a) else x.max(axis)
     total = (x * x).sum(axis)
-    return total.sqrt() if is_tensor(total) else np.sqrt(total)  # type: ignore[no-any-return]
+    return total.sqrt() if is_tensor(a) else np.sqrt(total)

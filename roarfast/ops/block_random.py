@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
 from roarfast.ops import _random
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import Arrays, images
+from roarfast.ops._arrays import A, Arrays, SampleIds, images
 from roarfast.ops._op import define_op
+from roarfast.ops._random import Device
+
+if TYPE_CHECKING:
+    import torch
+
+
+@overload
+def block_random(
+    shape: Sequence[int],
+    drop: float,
+    seed: int = ...,
+    index: SampleIds | None = ...,
+    *,
+    device: None = ...,
+    out: Numpy | None = ...,
+) -> Numpy: ...
+
+
+@overload
+def block_random(
+    shape: Sequence[int],
+    drop: float,
+    seed: int = ...,
+    index: SampleIds | None = ...,
+    *,
+    device: Device,
+    out: torch.Tensor | None = ...,
+) -> torch.Tensor: ...
 
 
 def block_random(
-    shape: Sequence[int], drop: float, seed: int = 0, index: Any = None, *, device: Any = None, out: Any = None
-) -> Any:
+    shape: Sequence[int],
+    drop: float,
+    seed: int = 0,
+    index: SampleIds | None = None,
+    *,
+    device: Device | None = None,
+    out: Array | None = None,
+) -> Array:
     """Masks of one random rectangle: its area is `drop` of the image, to the nearest that its shape allows.
 
     The rectangle is the image scaled to the area, its aspect ratio changed by a factor 1 + u or 1 / (1 + u), each half of
@@ -44,7 +79,7 @@ def block_random(
     return _op(_random.sample_ids(index, n, device), list(sizes), drop, selection.seed_value(seed), out=out)
 
 
-def _run(xp: Arrays, index: Any, shape: Sequence[int], drop: float, seed: int, out: Any = None) -> Any:
+def _run(xp: Arrays[A], index: A, shape: Sequence[int], drop: float, seed: int, out: A | None = None) -> A:
     n, h, w = images(shape, "shape")
     check.operand(xp, "index", index, ("int64",), (n,))
     index = xp.contiguous(index)
@@ -53,7 +88,7 @@ def _run(xp: Arrays, index: Any, shape: Sequence[int], drop: float, seed: int, o
     return xp.finish(result, out)
 
 
-def _fake(index: Any, shape: Any, drop: float, seed: int) -> Any:
+def _fake(index: torch.Tensor, shape: Sequence[int], drop: float, seed: int) -> torch.Tensor:
     import torch
 
     return index.new_empty(tuple(shape), dtype=torch.bool)

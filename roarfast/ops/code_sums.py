@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, ArrayT
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 
 def code_sums(
@@ -48,10 +51,10 @@ def code_sums(
         raise ValueError(f"codes must be shaped like a, {tuple(a.shape)}, got {tuple(codes.shape)}")
     count = check.integer("count", count, 1, 256)
     check_result = check.flag("check_result", check_result)
-    return _op(a, codes, count, ndim, check_result, out=out)  # type: ignore[no-any-return]
+    return _op(a, codes, count, ndim, check_result, out=out)
 
 
-def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, checked: bool, out: Any = None) -> Any:
+def _run(xp: Arrays[A], a: A, codes: A, count: int, ndim: int, checked: bool, out: A | None = None) -> A:
     check.operand(xp, "a", a, tuple(DTYPE_CODES), tuple(a.shape))
     check.operand(xp, "codes", codes, ("uint8",), tuple(a.shape))
     a, codes = xp.contiguous(a), xp.contiguous(codes)
@@ -66,7 +69,7 @@ def _run(xp: Arrays, a: Any, codes: Any, count: int, ndim: int, checked: bool, o
     return xp.finish(result, out)
 
 
-def _fake(a: Any, codes: Any, count: int, ndim: int, checked: bool) -> Any:
+def _fake(a: torch.Tensor, codes: torch.Tensor, count: int, ndim: int, checked: bool) -> torch.Tensor:
     import torch
 
     return a.new_empty((*a.shape[: len(a.shape) - ndim], count), dtype=torch.float64)

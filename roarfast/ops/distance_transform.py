@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import Arrays, ArrayT, images
+from roarfast.ops._arrays import A, Arrays, ArrayT, images
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_SIDE = 32767  # squared distances fit int32
 
@@ -35,10 +38,10 @@ def distance_transform(mask: ArrayT, *, squared: bool = False, out: ArrayT | Non
     check.images("mask", mask, ("bool", "uint8"))
     if max(mask.shape[-2:]) > MAX_SIDE:
         raise ValueError(f"mask must be at most {MAX_SIDE} x {MAX_SIDE}, got shape {tuple(mask.shape)}")
-    return _op(mask, check.flag("squared", squared), out=out)  # type: ignore[no-any-return]
+    return _op(mask, check.flag("squared", squared), out=out)
 
 
-def _run(xp: Arrays, mask: Any, squared: bool, out: Any = None) -> Any:
+def _run(xp: Arrays[A], mask: A, squared: bool, out: A | None = None) -> A:
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
     mask = xp.contiguous(mask)
     n, h, w = images(mask.shape, "mask")
@@ -48,7 +51,7 @@ def _run(xp: Arrays, mask: Any, squared: bool, out: Any = None) -> Any:
     return xp.finish(result, out)
 
 
-def _fake(mask: Any, squared: bool) -> Any:
+def _fake(mask: torch.Tensor, squared: bool) -> torch.Tensor:
     import torch
 
     return mask.new_empty(mask.shape, dtype=torch.int32 if squared else torch.float32)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from roarfast._types import Array
 from roarfast.ops import _check as check
 from roarfast.ops import _fills, _images
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, A, Arrays, ArrayT, SampleIds
+from roarfast.ops._fills import FillValue
 from roarfast.ops._op import define_op
 from roarfast.ops.impute_linear import solve
+
+if TYPE_CHECKING:
+    import torch
 
 IMAGE_DTYPES = (*FLOATS, "uint8")
 BLUR_SIGMA = 10.0
@@ -18,14 +24,14 @@ BLUR_SIGMA = 10.0
 def fill(
     x: ArrayT,
     mask: ArrayT,
-    value: Any = "image_mean",
+    value: FillValue = "image_mean",
     *,
     layout: str = "NCHW",
     sigma: float = BLUR_SIGMA,
     noise_mean: float = 0.0,
     noise_std: float = 1.0,
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     out: ArrayT | None = None,
 ) -> ArrayT:
     """Replaces the masked pixels of images.
@@ -59,10 +65,10 @@ def fill(
     check.same_kind(x=x, mask=mask)
     sizes = _images.parse(x.shape, layout, mask.shape)
     if isinstance(value, str) and value == "linear":
-        return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
+        return impute(x, mask, layout, sizes, out)
     ready = _fills.prepare("value", value, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
-    return _op(  # type: ignore[no-any-return]
+    return _op(
         x,
         mask,
         ready.constants,
@@ -78,7 +84,7 @@ def fill(
     )
 
 
-def impute(x: Any, mask: Any, layout: str, sizes: _images.Layout, out: Any) -> Any:
+def impute(x: ArrayT, mask: Array, layout: str, sizes: _images.Layout, out: ArrayT | None) -> ArrayT:
     """The fill `"linear"`: like `impute_linear` without noise, in the dtype of x also for uint8."""
     if layout not in LAYOUT_CODES or sizes.per_feature:
         raise ValueError(
@@ -118,7 +124,7 @@ def noise_fill(
     std: float = 1.0,
     *,
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     layout: str = "NCHW",
     out: ArrayT | None = None,
 ) -> ArrayT:
@@ -147,20 +153,20 @@ def noise_fill(
 
 
 def _run(
-    xp: Arrays,
-    x: Any,
-    mask: Any,
-    constants: Any,
-    values: Any,
-    other: Any,
-    index: Any,
+    xp: Arrays[A],
+    x: A,
+    mask: A,
+    constants: Sequence[float] | None,
+    values: A | None,
+    other: A | None,
+    index: A | None,
     kind: str,
     layout: str,
     noise_mean: float,
     noise_std: float,
     seed: int,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     x, mask = xp.contiguous(x), xp.contiguous(mask)
     sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, mask.shape)
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
@@ -186,7 +192,7 @@ def _run(
     return xp.finish(result, out)
 
 
-def _fake(x: Any, *_: Any) -> Any:
+def _fake(x: torch.Tensor, *_: object) -> torch.Tensor:
     return x.new_empty(x.shape)
 
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, LAYOUT_CODES, A, Arrays, ArrayT, SampleIds
 from roarfast.ops._gather_resized import MAX_SIDE, box_range, gather_resized
 from roarfast.ops._images import chw, permute
 from roarfast.ops._op import define_op, is_tensor
 from roarfast.ops._renamed import renamed
 
+if TYPE_CHECKING:
+    import torch
+
 _OUT_DTYPES = ("float32", "float16", "bfloat16")
 _NUMBERS = (int, float)
 MAX_PAD = 2**30  # kMaxPad in csrc/common/gather_batch_check.h
-PerChannel = float | Sequence[float]
+PerChannel: TypeAlias = "float | Sequence[float] | Array"
+"""One number, or one for each channel."""
+
+Dtype: TypeAlias = "str | type[np.generic] | np.dtype[np.generic] | torch.dtype"
+"""What names a dtype."""
 
 
 @renamed(j="rate_index=...", drop="rate_index=...", memory="out_layout=...")
@@ -45,7 +53,7 @@ def gather_batch(
     seed: int = 0,
     epoch: int = 0,
     ids: ArrayT | None = None,
-    dtype: Any = "float32",
+    dtype: Dtype = "float32",
     out_layout: str = "NCHW",
     check_index: bool = False,
     out: ArrayT | None = None,
@@ -105,36 +113,35 @@ def gather_batch(
         raise ValueError(f"images must be {list(layout)}, got shape {tuple(images.shape)}")
     n = int(images.shape[0])
     channels, h, w = chw(images.shape, layout)
-    index = _index("index", index, images)
-    if ids is not None:
-        ids = _index("ids", ids, images)
-        if len(ids) != len(index):
-            raise ValueError(f"ids must have as many entries as index ({len(index)}), got {len(ids)}")
-    rate, rates = _check_codes(codes, rate_index, (n, channels, h, w), images, len(index))
+    where = _index("index", index, images)
+    keys = None if ids is None else _index("ids", ids, images)
+    if keys is not None and len(keys) != len(where):
+        raise ValueError(f"ids must have as many entries as index ({len(where)}), got {len(keys)}")
+    rate, rates = _check_codes(codes, rate_index, (n, channels, h, w), images, len(where))
     if imputed is not None:
         check.array("imputed", imputed, ("uint8", "float16"))
         if codes is None:
             raise ValueError("imputed needs codes: without them no pixel is removed")
         if tuple(imputed.shape) != tuple(images.shape):
             raise ValueError(f"imputed must be shaped like images {tuple(images.shape)}, got {tuple(imputed.shape)}")
-    check.same_kind(images=images, index=index, codes=codes, imputed=imputed, ids=ids, rate_index=rates)
+    check.same_kind(images=images, index=where, codes=codes, imputed=imputed, ids=keys, rate_index=rates)
     out_h, out_w = (h, w) if crop is None else (check.integer("crop", s, low=1) for s in check.per_axis("crop", crop))
     pad = check.integer("pad", pad, 0, MAX_PAD)
     box = box_range(scale, ratio, pad)
     if box is None and (out_h > h + 2 * pad or out_w > w + 2 * pad):
         raise ValueError(f"crop must fit the padded image {h + 2 * pad}x{w + 2 * pad}, got {out_h}x{out_w}")
-    name = _dtype_name(dtype)
-    check.one_of("dtype", name, _OUT_DTYPES)
+    name = check.one_of("dtype", _dtype_name(dtype), _OUT_DTYPES)
     if name == "bfloat16" and not is_tensor(images):
         raise TypeError("dtype 'bfloat16' needs torch tensors: NumPy has no bfloat16")
     plain = all(value is None or _is_plain(value) for value in (mean, std, fill, pad_value))
-    numbers = (_numbers if plain else _numbers.__wrapped__)(channels, mean, std, fill, pad_value)
+    make: Callable[..., list[float]] = _numbers if plain else _numbers.__wrapped__
+    numbers = make(channels, mean, std, fill, pad_value)
     if check.flag("check_index", check_index):
-        _check_range(index, n)
+        _check_range(where, n)
     if out is not None:
         check.array("out", out, (name,))
         if len(out.shape) != 4:
-            raise ValueError(f"out must have shape {(len(index), channels, out_h, out_w)}, got {tuple(out.shape)}")
+            raise ValueError(f"out must have shape {(len(where), channels, out_h, out_w)}, got {tuple(out.shape)}")
     random_crop, flip, keep = (
         check.flag(key, value) for key, value in (("random_crop", random_crop), ("flip", flip), ("keep", keep))
     )
@@ -149,9 +156,9 @@ def gather_batch(
             )
         return gather_resized(
             images,
-            index,
+            where,
             numbers,
-            ids,
+            keys,
             codes,
             imputed,
             rates,
@@ -167,12 +174,12 @@ def gather_batch(
             name,
             out_layout,
             out=out,
-        )  # type: ignore[no-any-return]
+        )
     return _op(
         images,
-        index,
+        where,
         numbers,
-        ids,
+        keys,
         codes,
         imputed,
         rates,
@@ -189,10 +196,10 @@ def gather_batch(
         name,
         out_layout,
         out=out,
-    )  # type: ignore[no-any-return]
+    )
 
 
-def _dtype_name(dtype: Any) -> Any:
+def _dtype_name(dtype: Dtype) -> object:
     if isinstance(dtype, str):
         return dtype
     try:
@@ -201,7 +208,7 @@ def _dtype_name(dtype: Any) -> Any:
         return dtype  # refused by its name
 
 
-def _index(name: str, index: Any, images: Any) -> Any:
+def _index(name: str, index: SampleIds, images: Array) -> Array:
     if not is_tensor(index) and not isinstance(index, np.ndarray):
         listed = selection.integers(name, index)
         if listed.ndim == 1 and listed.size == 0:
@@ -217,7 +224,7 @@ def _index(name: str, index: Any, images: Any) -> Any:
     return index
 
 
-def _check_range(index: Any, n: int) -> None:
+def _check_range(index: Array, n: int) -> None:
     """The check CPU kernels do anyway; on CUDA it waits for the device."""
     low, high = (int(index.min()), int(index.max())) if len(index) else (0, 0)
     if len(index) and (low < 0 or high >= n):
@@ -225,8 +232,8 @@ def _check_range(index: Any, n: int) -> None:
 
 
 def _check_codes(
-    codes: Any, rate_index: Any, nchw: tuple[int, int, int, int], images: Any, batch: int
-) -> tuple[int, Any]:
+    codes: Array | None, rate_index: int | SampleIds | None, nchw: tuple[int, int, int, int], images: Array, batch: int
+) -> tuple[int, Array | None]:
     """The rate index of all samples, and those of each if they differ."""
     n, c, h, w = nchw
     if codes is None:
@@ -255,8 +262,8 @@ def _check_codes(
 
 
 def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ...]:
-    if is_tensor(value) and value.ndim:  # type: ignore[union-attr]
-        values: list[Any] = value.detach().cpu().reshape(-1).tolist()  # type: ignore[union-attr]
+    if is_tensor(value) and value.ndim:
+        values: list[object] = value.detach().cpu().reshape(-1).tolist()
     elif type(value) in (tuple, list) or (isinstance(value, np.ndarray) and value.ndim):
         values = list(check.entries(name, value, "one number or one per channel"))
     else:
@@ -266,7 +273,7 @@ def _per_channel(name: str, value: PerChannel, channels: int) -> tuple[float, ..
     return tuple(check.number(name, v) for v in values)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether equal values mean the same: not arrays or tensors, which may change, nor True, which equals 1."""
     return type(value) in _NUMBERS or (type(value) is tuple and all(type(v) in _NUMBERS for v in value))
 
@@ -284,7 +291,7 @@ def _numbers(
 
 
 @lru_cache(maxsize=256)
-def _table(numbers: tuple[float, ...], device: Any) -> Any:
+def _table(numbers: tuple[float, ...]) -> Numpy:
     """Rows scale, bias, normalised fill, normalised pad: what rf_gather_batch takes. Cached, so also on its device."""
     means, stds, fills, pads = np.array(numbers).reshape(4, -1)
     table = np.empty((4, len(means)), np.float32)
@@ -293,22 +300,25 @@ def _table(numbers: tuple[float, ...], device: Any) -> Any:
     for row, level in ((2, fills), (3, pads)):
         table[row] = level.astype(np.float32) * table[0]
         table[row] += table[1]
-    if device is None:
-        return table
+    return table
+
+
+@lru_cache(maxsize=256)
+def _table_on(numbers: tuple[float, ...], device: torch.device) -> torch.Tensor:
     import torch
 
-    return torch.from_numpy(table).to(device)
+    return torch.from_numpy(_table.__wrapped__(numbers)).to(device)
 
 
 def _run(
-    xp: Arrays,
-    images: Any,
-    index: Any,
-    numbers: Any,
-    ids: Any,
-    codes: Any,
-    imputed: Any,
-    rates: Any,
+    xp: Arrays[A],
+    images: A,
+    index: A,
+    numbers: Sequence[float],
+    ids: A | None,
+    codes: A | None,
+    imputed: A | None,
+    rates: A | None,
     layout: str,
     rate_index: int,
     keep: bool,
@@ -321,15 +331,15 @@ def _run(
     epoch: int,
     dtype: str,
     out_layout: str,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     if pad < 0 or out_h < 1 or out_w < 1:  # the public function has other names for them
         raise ValueError(f"pad must be >= 0 and out_h and out_w >= 1, got {pad}, {out_h} and {out_w}")
     for name, a in (("index", index), ("ids", ids), ("rate_index", rates)):
         check.operand(xp, name, a, ("int64", "int32"), tuple(index.shape))
     if len(numbers) % 4 or not numbers:
         raise ValueError(f"numbers must be 4 per channel, got {len(numbers)}")
-    table = _table(tuple(numbers), images.device if is_tensor(images) else None)
+    table = _table_on(tuple(numbers), images.device) if is_tensor(images) else _table(tuple(numbers))
     images, index = xp.contiguous(images), xp.contiguous(index, "int64")
     ids = None if ids is None else xp.contiguous(ids, "int64")
     rates = None if rates is None else xp.contiguous(rates, "int64")
@@ -393,11 +403,28 @@ def _run(
 
 
 def _fake(
-    images: Any, index: Any, numbers: Any, ids: Any, codes: Any, imputed: Any, rates: Any, layout: str, *rest: Any
-) -> Any:
+    images: torch.Tensor,
+    index: torch.Tensor,
+    numbers: Sequence[float],
+    ids: torch.Tensor | None,
+    codes: torch.Tensor | None,
+    imputed: torch.Tensor | None,
+    rates: torch.Tensor | None,
+    layout: str,
+    rate_index: int,
+    keep: bool,
+    pad: int,
+    out_h: int,
+    out_w: int,
+    random_crop: bool,
+    flip: bool,
+    seed: int,
+    epoch: int,
+    dtype: str,
+    out_layout: str,
+) -> torch.Tensor:
     import torch
 
-    out_h, out_w, dtype, out_layout = rest[3], rest[4], rest[9], rest[10]
     b, c = index.shape[0], images.shape[1 if layout == "NCHW" else 3]
     if out_layout == "NCHW":
         return images.new_empty((b, c, out_h, out_w), dtype=getattr(torch, dtype))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, A, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import scipys
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_RADIUS, MAX_ORDER = 2**20, 64  # kMaxRadius, kMaxOrder in csrc/common/filter_args.h
 
@@ -56,10 +59,12 @@ def gaussian_filter(
     parse = _parse_cached if all(type(v) in (int, float, type(None)) for v in given) else _parse
     sigmas, radii = parse(*given)
     orders = [check.integer("order", o, 0, MAX_ORDER) for o in check.per_axis("order", order)]
-    return _op(a, sigmas, radii, orders, mode_names(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+    return _op(a, sigmas, radii, orders, mode_names(mode), check.number("cval", cval, finite=False), out=out)
 
 
-def _parse(sigma_y: Any, sigma_x: Any, truncate: Any, radius_y: Any, radius_x: Any) -> tuple[list[float], list[int]]:
+def _parse(
+    sigma_y: float, sigma_x: float, truncate: float, radius_y: int | None, radius_x: int | None
+) -> tuple[list[float], list[int]]:
     sigmas = [check.number("sigma", s, low=0) for s in (sigma_y, sigma_x)]
     check.number("truncate", truncate, low=0)
     reach = [float(truncate) * s + 0.5 for s in sigmas]
@@ -76,15 +81,15 @@ _parse_cached = lru_cache(typed=True)(_parse)  # of plain numbers only: a tensor
 
 
 def _run(
-    xp: Arrays,
-    a: Any,
+    xp: Arrays[A],
+    a: A,
     sigma: Sequence[float],
     radius: Sequence[int],
     order: Sequence[int],
     border: Sequence[str],
     cval: float,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
@@ -97,7 +102,7 @@ def _run(
     return xp.finish(result, out)
 
 
-def _fake(a: Any, *_: Any) -> Any:
+def _fake(a: torch.Tensor, *_: object) -> torch.Tensor:
     return a.new_empty(a.shape)
 
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, NUMPY, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, LAYOUT_CODES, NUMPY, A, Arrays, ArrayT, SampleIds
 from roarfast.ops._images import channels_hint
 from roarfast.ops._op import _torch_arrays, define_op, is_tensor
 from roarfast.ops._renamed import renamed
+
+if TYPE_CHECKING:
+    import torch
+
+Weights: TypeAlias = "npt.ArrayLike | torch.Tensor"
+"""3×3 numbers."""
 
 NOISE_KINDS = {"gaussian": 0, "uniform": 1}  # the values of rf_impute_noise
 ROAD_WEIGHTS = ((1 / 12, 1 / 6, 1 / 12), (1 / 6, 0.0, 1 / 6), (1 / 12, 1 / 6, 1 / 12))
@@ -42,13 +49,13 @@ class ImputeInfo(NamedTuple):
 @overload
 def impute_linear(
     x: ArrayT,
-    mask: Any,
+    mask: Array,
     noise: float = ...,
     seed: int = ...,
-    index: Any = ...,
+    index: SampleIds | None = ...,
     tol: float = ...,
     max_iter: int | None = ...,
-    weights: Any = ...,
+    weights: Weights | None = ...,
     return_info: Literal[False] = ...,
     *,
     noise_kind: str = ...,
@@ -62,13 +69,13 @@ def impute_linear(
 @overload
 def impute_linear(
     x: ArrayT,
-    mask: Any,
+    mask: Array,
     noise: float = ...,
     seed: int = ...,
-    index: Any = ...,
+    index: SampleIds | None = ...,
     tol: float = ...,
     max_iter: int | None = ...,
-    weights: Any = ...,
+    weights: Weights | None = ...,
     *,
     return_info: Literal[True],
     noise_kind: str = ...,
@@ -81,22 +88,22 @@ def impute_linear(
 
 @renamed(channels_last='layout="NHWC"')
 def impute_linear(
-    x: Any,
-    mask: Any,
+    x: ArrayT,
+    mask: Array,
     noise: float = 0.01,
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     tol: float = 1e-5,
     max_iter: int | None = None,
-    weights: Any = None,
+    weights: Weights | None = None,
     return_info: bool = False,
     *,
     noise_kind: str = "gaussian",
     empty_value: float = 0.0,
     layout: str = "NCHW",
     check_result: bool = True,
-    out: Any = None,
-) -> Any:
+    out: ArrayT | None = None,
+) -> ArrayT | tuple[ArrayT, ImputeInfo | None]:
     """Replace removed pixels by the weighted mean of their neighbours, all of them at once, plus noise (ROAD).
 
     Every removed pixel equals the weighted mean of its neighbours inside the image, known and removed alike: one sparse
@@ -169,22 +176,22 @@ def impute_linear(
 
 
 def solve(
-    x: Any,
-    mask: Any,
+    x: ArrayT,
+    mask: Array,
     noise: float,
     seed: int,
-    index: Any,
+    index: SampleIds | None,
     tol: float,
     max_iter: int | None,
-    weights: Any,
+    weights: Weights | None,
     noise_kind: str,
     empty_value: float,
     layout: str,
     dtype: str,
-    out: Any,
+    out: ArrayT | None,
     checked: bool = True,
     with_info: bool = False,
-) -> tuple[Any, ImputeInfo | None]:
+) -> tuple[ArrayT, ImputeInfo | None]:
     """`impute_linear` with the dtype of the result chosen: uint8 images may also become uint8 or float16."""
     check.array("mask", mask, ("bool", "uint8"), 2, "[..., H, W]")
     check.same_kind(x=x, mask=mask)
@@ -230,7 +237,7 @@ def solve(
     return result, (_summary(parts, leading) if with_info else None)
 
 
-def _half_weights(weights: Any) -> list[float]:
+def _half_weights(weights: Weights | None) -> list[float]:
     """The four weights (upper left, above, upper right, left) that determine the neighbourhood."""
     if weights is None:
         return [1.0, 2.0, 1.0, 2.0]
@@ -255,7 +262,7 @@ def _half_weights(weights: Any) -> list[float]:
     return [float(v) for v in (w[0, 0], w[0, 1], w[0, 2], w[1, 0])]
 
 
-def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
+def _sample_ids(index: SampleIds | None, x: Array, leading: tuple[int, ...]) -> Array | None:
     if index is None:
         return None
     if not is_tensor(index):
@@ -273,11 +280,11 @@ def _sample_ids(index: Any, x: Any, leading: tuple[int, ...]) -> Any:
     return index
 
 
-def _on_host(a: Any) -> npt.NDArray[Any]:
-    return a.detach().cpu().numpy() if is_tensor(a) else a  # type: ignore[no-any-return]
+def _on_host(a: Array) -> Numpy:
+    return a.detach().cpu().numpy() if is_tensor(a) else a
 
 
-def _summary(parts: Sequence[Any], leading: tuple[int, ...]) -> ImputeInfo:
+def _summary(parts: Sequence[Array], leading: tuple[int, ...]) -> ImputeInfo:
     iterations, residual, status, empty = map(_on_host, parts)
     return ImputeInfo(
         iterations.max(1, initial=0).reshape(leading),
@@ -287,7 +294,7 @@ def _summary(parts: Sequence[Any], leading: tuple[int, ...]) -> ImputeInfo:
     )
 
 
-def _report(all_status: Any, residual: Any, ids: Any, tol: float, max_iter: int) -> None:
+def _report(all_status: Array, residual: Array, ids: Array | None, tol: float, max_iter: int) -> None:
     """Raises for non-finite known pixels and warns of images that did not converge. Waits for the device, once."""
     status = _on_host(all_status)
     if not status.any():
@@ -314,10 +321,10 @@ def _report(all_status: Any, residual: Any, ids: Any, tol: float, max_iter: int)
 
 
 def _run(
-    xp: Arrays,
-    x: Any,
-    mask: Any,
-    index: Any,
+    xp: Arrays[A],
+    x: A,
+    mask: A,
+    index: A,
     noise: float,
     noise_kind: str,
     seed: int,
@@ -328,14 +335,14 @@ def _run(
     layout: str,
     dtype: str,
     checked: bool,
-    out: Any = None,
-) -> tuple[Any, Any, Any, Any, Any]:
+    out: A | None = None,
+) -> tuple[A, ...]:
     if len(x.shape) < 3 or len(mask.shape) < 2:
         raise ValueError(
             f"x and mask must be [..., C, H, W] and [..., H, W], got {tuple(x.shape)} and {tuple(mask.shape)}"
         )
     x = xp.contiguous(x)
-    leading = tuple(x.shape[:-3])
+    leading: tuple[int, ...] = tuple(x.shape[:-3])
     c, h, w = (x.shape[-1], *x.shape[-3:-1]) if layout == "NHWC" else tuple(x.shape[-3:])
     n = math.prod(leading)
     shared = math.prod(mask.shape[:-2]) == 1
@@ -348,21 +355,21 @@ def _run(
     index = None if index is None else xp.contiguous(index, "int64")
     code = DTYPE_CODES[xp.dtype(x)]
     result = xp.output(out, x.shape, dtype, x, mask, index)
-    info = [_zeros(xp, (n, c), name, x) for name in ("int32", "float64", "int32")]
+    cycles, residual, status = (_zeros(xp, (n, c), name, x) for name in ("int32", "float64", "int32"))
     empty = _zeros(xp, (n,), "int64", x)
     bytes_needed = xp.query(x, "impute_linear_workspace_bytes", code, n, c, h, w, *weights, tol)
     workspace = xp.empty([bytes_needed], "uint8", x)
     xp.call(
         x, "impute_linear", x, mask, result, code, DTYPE_CODES[dtype], n, c, h, w, LAYOUT_CODES[layout],
         1 if shared else n, *weights, tol, max_iter, empty_value, noise, NOISE_KINDS[noise_kind], seed, index,
-        *info, empty, workspace,
+        cycles, residual, status, empty, workspace,
     )  # fmt: skip
     if checked:
-        _report(info[2], info[1], index, tol, max_iter)
-    return xp.finish(result, out), *info, empty
+        _report(status, residual, index, tol, max_iter)
+    return xp.finish(result, out), cycles, residual, status, empty
 
 
-def _zeros(xp: Arrays, shape: Sequence[int], dtype: str, like: Any) -> Any:
+def _zeros(xp: Arrays[A], shape: Sequence[int], dtype: str, like: A) -> A:
     a = xp.empty(shape, dtype, like)
     if is_tensor(a):
         a.zero_()
@@ -372,9 +379,9 @@ def _zeros(xp: Arrays, shape: Sequence[int], dtype: str, like: Any) -> Any:
 
 
 def _fake(
-    x: Any,
-    mask: Any,
-    index: Any,
+    x: torch.Tensor,
+    mask: torch.Tensor,
+    index: torch.Tensor | None,
     noise: float,
     noise_kind: str,
     seed: int,
@@ -385,7 +392,7 @@ def _fake(
     layout: str,
     dtype: str,
     checked: bool,
-) -> tuple[Any, Any, Any, Any, Any]:
+) -> tuple[torch.Tensor, ...]:
     import torch
 
     n = math.prod(x.shape[:-3])

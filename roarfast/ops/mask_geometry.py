@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import Arrays, ArrayT, images
+from roarfast.ops._arrays import A, Arrays, ArrayT, images
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 FIELDS = ("removed", "isolated", "isolated8", "boundary", "border")
 
@@ -29,10 +32,10 @@ def mask_geometry(mask: ArrayT, *, out: ArrayT | None = None) -> ArrayT:
         [2, 2, 0, 6, 1]
     """
     check.images("mask", mask, ("bool", "uint8"))
-    return _op(mask, out=out)  # type: ignore[no-any-return]
+    return _op(mask, out=out)
 
 
-def _run(xp: Arrays, mask: Any, out: Any = None) -> Any:
+def _run(xp: Arrays[A], mask: A, out: A | None = None) -> A:
     check.operand(xp, "mask", mask, ("bool", "uint8"), tuple(mask.shape))
     mask = xp.contiguous(mask)
     n, h, w = images(mask.shape, "mask")
@@ -42,7 +45,7 @@ def _run(xp: Arrays, mask: Any, out: Any = None) -> Any:
     return xp.finish(result, out)
 
 
-def _fake(mask: Any) -> Any:
+def _fake(mask: torch.Tensor) -> torch.Tensor:
     import torch
 
     return mask.new_empty((*mask.shape[:-2], len(FIELDS)), dtype=torch.int64)

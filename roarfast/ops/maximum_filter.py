@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import scipys
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_SIZE = 2**31  # kMaxWindow in csrc/common/filter_args.h
 
@@ -57,12 +60,18 @@ def maximum_filter(
     highest = {"uint8": 255, "bool": 1}.get(dtype)
     if highest is not None and not (0 <= cval <= highest and cval == int(cval)):
         raise ValueError(f"cval must be an integer in [0, {highest}] for dtype {dtype}, got {cval:g}")
-    return _op(a, sizes, origins, mode_names(mode), cval, out=out)  # type: ignore[no-any-return]
+    return _op(a, sizes, origins, mode_names(mode), cval, out=out)
 
 
 def _run(
-    xp: Arrays, a: Any, size: Sequence[int], origin: Sequence[int], border: Sequence[str], cval: float, out: Any = None
-) -> Any:
+    xp: Arrays[A],
+    a: A,
+    size: Sequence[int],
+    origin: Sequence[int],
+    border: Sequence[str],
+    cval: float,
+    out: A | None = None,
+) -> A:
     a = xp.maps(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
@@ -73,7 +82,7 @@ def _run(
     return xp.finish(result, out)
 
 
-def _fake(a: Any, *_: Any) -> Any:
+def _fake(a: torch.Tensor, *_: object) -> torch.Tensor:
     return a.new_empty(a.shape)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, ArrayT
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 
 def percentile(
@@ -40,14 +43,14 @@ def percentile(
     check.array("a", a, DTYPE_CODES)
     ndim = selection.sample_ndim(a, ndim)
     scalar = q.ndim == 0 if isinstance(q, np.ndarray) else not isinstance(q, Sequence) or isinstance(q, (str, bytes))
-    values: Sequence[float] = [q] if scalar else check.entries("q", q, "a percentile or a sequence of them")  # type: ignore[list-item]
+    values = [q] if scalar else check.entries("q", q, "a percentile or a sequence of them")
     wanted = [check.number("q", v, 0, 100) for v in values]
     if not wanted:
         raise ValueError("q must have at least one percentile, got none")
-    return _op(a, wanted, scalar, ndim, selection.check_nan_policy(nan), out=out)  # type: ignore[no-any-return]
+    return _op(a, wanted, scalar, ndim, selection.check_nan_policy(nan), out=out)
 
 
-def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises: bool, out: Any = None) -> Any:
+def _run(xp: Arrays[A], a: A, q: Sequence[float], scalar: bool, ndim: int, raises: bool, out: A | None = None) -> A:
     if not len(q):
         raise ValueError("q must have at least one percentile, got none")
     if scalar and len(q) != 1:
@@ -58,7 +61,7 @@ def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises
         raise ValueError(f"a must have at least one feature per sample, got shape {tuple(a.shape)}")
     dtype = xp.dtype(a)
     result_dtype = dtype if scalar and dtype not in ("uint8", "bool") else "float64"
-    leading = tuple(a.shape[: len(a.shape) - ndim])
+    leading: tuple[int, ...] = tuple(a.shape[: len(a.shape) - ndim])
     result = xp.output(out, leading if scalar else (*leading, len(q)), result_dtype, a)
     values = np.asarray(q, np.float64)
     ascending = np.sort(values)
@@ -81,7 +84,7 @@ def _run(xp: Arrays, a: Any, q: Sequence[float], scalar: bool, ndim: int, raises
     return xp.finish(result, out)
 
 
-def _fake(a: Any, q: Sequence[float], scalar: bool, ndim: int, raises: bool) -> Any:
+def _fake(a: torch.Tensor, q: Sequence[float], scalar: bool, ndim: int, raises: bool) -> torch.Tensor:
     import torch
 
     leading = tuple(a.shape[: len(a.shape) - ndim])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import Arrays, ArrayT
+from roarfast.ops._arrays import A, Arrays, ArrayT
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 # The values of rf::PhiloxDomain in csrc/common/philox.h.
 _DOMAINS = {"noise_fill": 4, "impute_noise": 5, "augment": 6, "explain_noise": 8}
@@ -49,10 +52,10 @@ def philox_normal(
     seed = check.integer("seed", seed, low=0, high=2**63 - 1)
     draw = check.integer("draw", draw, low=0)
     check.one_of("domain", domain, _DOMAINS)
-    return _op(index, sizes, seed, draw, _DOMAINS[domain], out=out)  # type: ignore[no-any-return]
+    return _op(index, sizes, seed, draw, _DOMAINS[domain], out=out)
 
 
-def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, draw: int, domain: int, out: Any = None) -> Any:
+def _run(xp: Arrays[A], index: A, shape: Sequence[int], seed: int, draw: int, domain: int, out: A | None = None) -> A:
     check.operand(xp, "index", index, ("int64",), tuple(index.shape))
     if shape and min(shape) < 0:
         raise ValueError(f"shape must be >= 0, got {list(shape)}")
@@ -63,7 +66,7 @@ def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, draw: int, dom
     return xp.finish(result, out)
 
 
-def _fake(index: Any, shape: Any, seed: int, draw: int, domain: int) -> Any:
+def _fake(index: torch.Tensor, shape: Sequence[int], seed: int, draw: int, domain: int) -> torch.Tensor:
     import torch
 
     return index.new_empty((*index.shape, *shape), dtype=torch.float32)

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
 from roarfast.ops import _random
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import Arrays
+from roarfast.ops._arrays import A, Arrays, SampleIds
 from roarfast.ops._op import define_op
+from roarfast.ops._random import Device
+
+if TYPE_CHECKING:
+    import torch
+
+
+@overload
+def pixel_random(
+    shape: Sequence[int],
+    seed: int = ...,
+    index: SampleIds | None = ...,
+    *,
+    ndim: int = ...,
+    device: None = ...,
+    out: Numpy | None = ...,
+) -> Numpy: ...
+
+
+@overload
+def pixel_random(
+    shape: Sequence[int],
+    seed: int = ...,
+    index: SampleIds | None = ...,
+    *,
+    ndim: int = ...,
+    device: Device,
+    out: torch.Tensor | None = ...,
+) -> torch.Tensor: ...
 
 
 def pixel_random(
-    shape: Sequence[int], seed: int = 0, index: Any = None, *, ndim: int = 2, device: Any = None, out: Any = None
-) -> Any:
+    shape: Sequence[int],
+    seed: int = 0,
+    index: SampleIds | None = None,
+    *,
+    ndim: int = 2,
+    device: Device | None = None,
+    out: Array | None = None,
+) -> Array:
     """Maps of independent uniform numbers: removing their top t removes t of the pixels at random.
 
     Args:
@@ -41,7 +76,7 @@ def pixel_random(
     return _op(_random.sample_ids(index, n, device), list(sizes), selection.seed_value(seed), ndim, out=out)
 
 
-def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, ndim: int, out: Any = None) -> Any:
+def _run(xp: Arrays[A], index: A, shape: Sequence[int], seed: int, ndim: int, out: A | None = None) -> A:
     n, f = selection.samples(shape, ndim)
     check.operand(xp, "index", index, ("int64",), (n,))
     index = xp.contiguous(index)
@@ -50,7 +85,7 @@ def _run(xp: Arrays, index: Any, shape: Sequence[int], seed: int, ndim: int, out
     return xp.finish(result, out)
 
 
-def _fake(index: Any, shape: Any, seed: int, ndim: int) -> Any:
+def _fake(index: torch.Tensor, shape: Sequence[int], seed: int, ndim: int) -> torch.Tensor:
     import torch
 
     return index.new_empty(tuple(shape), dtype=torch.float32)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import Arrays, ArrayT
+from roarfast.ops._arrays import A, Arrays, ArrayT, SampleIds
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import renamed
+
+if TYPE_CHECKING:
+    import torch
 
 
 @renamed(per_channel="ndim=3")
@@ -18,7 +21,7 @@ def rank_codes(
     rule: str = "exact",
     order: str = "morf",
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     *,
     ndim: int | None = None,
     nan: str = "raise",
@@ -50,27 +53,27 @@ def rank_codes(
     """
     how = selection.check_ranking(a, rule, order, seed, index, ndim, nan)
     drops = selection.rates("drops", drops)
-    return _op(a, how.index, drops, how.ndim, rule, order, how.seed, how.raises, out=out)  # type: ignore[no-any-return]
+    return _op(a, how.index, drops, how.ndim, rule, order, how.seed, how.raises, out=out)
 
 
 def _run(
-    xp: Arrays,
-    a: Any,
-    index: Any,
+    xp: Arrays[A],
+    a: A,
+    index: A | None,
     drops: Sequence[float],
     ndim: int,
     rule: str,
     order: str,
     seed: int,
     raises: bool,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     how = selection.Ranking(index, ndim, rule, order, seed, raises)
     rates, pointer = selection.host_array(tuple(drops))
     return selection.run_ranking(xp, "rank_codes", a, how, (pointer, len(rates)), (len(rates),), (), out, "uint8")
 
 
-def _fake(a: Any, *_: Any) -> Any:
+def _fake(a: torch.Tensor, *_: object) -> torch.Tensor:
     import torch
 
     return a.new_empty(a.shape, dtype=torch.uint8)

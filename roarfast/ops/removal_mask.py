@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import Arrays, ArrayT
+from roarfast.ops._arrays import A, Arrays, ArrayT, SampleIds
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import renamed
+
+if TYPE_CHECKING:
+    import torch
 
 
 @renamed(per_channel="ndim=3")
@@ -19,7 +22,7 @@ def removal_mask(
     order: str = "morf",
     keep: bool = False,
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     *,
     ndim: int | None = None,
     nan: str = "raise",
@@ -57,13 +60,13 @@ def removal_mask(
     """
     how = selection.check_ranking(a, rule, order, seed, index, ndim, nan)
     drop = selection.rate("drop", drop)
-    return _op(a, how.index, drop, how.ndim, rule, order, check.flag("keep", keep), how.seed, how.raises, out=out)  # type: ignore[no-any-return]
+    return _op(a, how.index, drop, how.ndim, rule, order, check.flag("keep", keep), how.seed, how.raises, out=out)
 
 
 def _run(
-    xp: Arrays,
-    a: Any,
-    index: Any,
+    xp: Arrays[A],
+    a: A,
+    index: A | None,
     drop: float,
     ndim: int,
     rule: str,
@@ -71,14 +74,14 @@ def _run(
     keep: bool,
     seed: int,
     raises: bool,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     selection.in_range(drop)
     how = selection.Ranking(index, ndim, rule, order, seed, raises)
     return selection.run_ranking(xp, "removal_mask", a, how, (drop,), (), (int(keep),), out, "bool")
 
 
-def _fake(a: Any, *_: Any) -> Any:
+def _fake(a: torch.Tensor, *_: object) -> torch.Tensor:
     import torch
 
     return a.new_empty(a.shape, dtype=torch.bool)

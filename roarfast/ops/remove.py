@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
 from roarfast.ops import _fills, _images
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, ArrayT, SampleIds
+from roarfast.ops._fills import FillValue
 from roarfast.ops._op import define_op
 from roarfast.ops.fill import BLUR_SIGMA, IMAGE_DTYPES, impute
 from roarfast.ops.removal_mask import removal_mask
+
+if TYPE_CHECKING:
+    import torch
 
 
 def remove(
     x: ArrayT,
     a: ArrayT,
     drop: float,
-    fill: Any = "image_mean",
+    fill: FillValue = "image_mean",
     rule: str = "exact",
     order: str = "morf",
     keep: bool = False,
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     *,
     layout: str = "NCHW",
     sigma: float = BLUR_SIGMA,
@@ -68,11 +73,11 @@ def remove(
     check.one_of("order", order, selection.ORDERS)
     if isinstance(fill, str) and fill == "linear":
         mask = removal_mask(a, drop, rule, order, keep, seed, index, ndim=2, nan=nan)
-        return impute(x, mask, layout, sizes, out)  # type: ignore[no-any-return]
+        return impute(x, mask, layout, sizes, out)
     ready = _fills.prepare("fill", fill, x, layout, sizes, sigma, noise_mean, noise_std)
     index = selection.sample_index(index, sizes.n, x)
     raises = selection.check_nan_policy(nan, rule)
-    return _op(  # type: ignore[no-any-return]
+    return _op(
         x,
         a,
         ready.constants,
@@ -94,13 +99,13 @@ def remove(
 
 
 def _run(
-    xp: Arrays,
-    x: Any,
-    a: Any,
-    constants: Any,
-    values: Any,
-    other: Any,
-    index: Any,
+    xp: Arrays[A],
+    x: A,
+    a: A,
+    constants: Sequence[float] | None,
+    values: A | None,
+    other: A | None,
+    index: A | None,
     drop: float,
     rule: str,
     order: str,
@@ -111,8 +116,8 @@ def _run(
     layout: str,
     noise_mean: float,
     noise_std: float,
-    out: Any = None,
-) -> Any:
+    out: A | None = None,
+) -> A:
     selection.in_range(drop)
     x, a = xp.contiguous(x), xp.maps(a)
     sizes = n, c, p, layout_code, per_feature = _images.parse(x.shape, layout, a.shape, "a")
@@ -129,7 +134,7 @@ def _run(
     return xp.finish(result, out)
 
 
-def _fake(x: Any, *_: Any) -> Any:
+def _fake(x: torch.Tensor, *_: object) -> torch.Tensor:
     return x.new_empty(x.shape)
 
 

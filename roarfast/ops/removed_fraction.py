@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import Arrays, ArrayT
+from roarfast.ops._arrays import A, Arrays, ArrayT
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import renamed
+
+if TYPE_CHECKING:
+    import torch
 
 
 @renamed(j="rate_index=...")
@@ -34,10 +37,10 @@ def removed_fraction(codes: ArrayT, rate_index: int, *, ndim: int = 2, out: Arra
     """
     check.array("codes", codes, ("uint8",))
     ndim = selection.sample_ndim(codes, ndim, "codes")
-    return _op(codes, check.integer("rate_index", rate_index, 0, 254), ndim, out=out)  # type: ignore[no-any-return]
+    return _op(codes, check.integer("rate_index", rate_index, 0, 254), ndim, out=out)
 
 
-def _run(xp: Arrays, codes: Any, rate_index: int, ndim: int, out: Any = None) -> Any:
+def _run(xp: Arrays[A], codes: A, rate_index: int, ndim: int, out: A | None = None) -> A:
     check.operand(xp, "codes", codes, ("uint8",), tuple(codes.shape))
     codes = xp.contiguous(codes)
     n, f = selection.samples(codes.shape, ndim)
@@ -48,7 +51,7 @@ def _run(xp: Arrays, codes: Any, rate_index: int, ndim: int, out: Any = None) ->
     return xp.finish(result, out)
 
 
-def _fake(codes: Any, rate_index: int, ndim: int) -> Any:
+def _fake(codes: torch.Tensor, rate_index: int, ndim: int) -> torch.Tensor:
     import torch
 
     return codes.new_empty(codes.shape[: len(codes.shape) - ndim], dtype=torch.float64)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, FLOATS, Arrays, ArrayT, images
+from roarfast.ops._arrays import DTYPE_CODES, FLOATS, A, Arrays, ArrayT, images
 from roarfast.ops._border import mode_codes, mode_names
 from roarfast.ops._op import define_op
 from roarfast.ops._renamed import scipys
+
+if TYPE_CHECKING:
+    import torch
 
 
 @scipys("output", "input")
@@ -42,10 +45,10 @@ def sobel(
     if axis not in (-1, -2, ndim - 1, ndim - 2):
         raise ValueError(f"axis must be one of the last two axes (-2 or -1), got {axis}")
     row_or_column = 0 if axis in (-2, ndim - 2) else 1
-    return _op(a, row_or_column, mode_names(mode), check.number("cval", cval, finite=False), out=out)  # type: ignore[no-any-return]
+    return _op(a, row_or_column, mode_names(mode), check.number("cval", cval, finite=False), out=out)
 
 
-def _run(xp: Arrays, a: Any, axis: int, border: Sequence[str], cval: float, out: Any = None) -> Any:
+def _run(xp: Arrays[A], a: A, axis: int, border: Sequence[str], cval: float, out: A | None = None) -> A:
     a = xp.contiguous(a)
     n, h, w = images(a.shape)
     result = xp.output(out, a.shape, xp.dtype(a), a)
@@ -53,7 +56,7 @@ def _run(xp: Arrays, a: Any, axis: int, border: Sequence[str], cval: float, out:
     return xp.finish(result, out)
 
 
-def _fake(a: Any, *_: Any) -> Any:
+def _fake(a: torch.Tensor, *_: object) -> torch.Tensor:
     return a.new_empty(a.shape)
 
 

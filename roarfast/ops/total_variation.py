@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from roarfast.ops import _check as check
-from roarfast.ops._arrays import DTYPE_CODES, Arrays, ArrayT, images
+from roarfast.ops._arrays import DTYPE_CODES, A, Arrays, ArrayT, images
 from roarfast.ops._op import define_op
+
+if TYPE_CHECKING:
+    import torch
 
 _KINDS = {"anisotropic": 0, "isotropic": 1}
 _NORMALIZE = {"none": 0, "minmax": 1, "mean": 2}
@@ -40,10 +43,10 @@ def total_variation(
     check.images("a", a, DTYPE_CODES)
     check.one_of("kind", kind, _KINDS)
     check.one_of("normalize", normalize, _NORMALIZE)
-    return _op(a, kind, normalize, out=out)  # type: ignore[no-any-return]
+    return _op(a, kind, normalize, out=out)
 
 
-def _run(xp: Arrays, a: Any, kind: str, normalize: str, out: Any = None) -> Any:
+def _run(xp: Arrays[A], a: A, kind: str, normalize: str, out: A | None = None) -> A:
     a = xp.maps(a)
     n, h, w = images(a.shape)
     dtype = DTYPE_CODES[xp.dtype(a)]
@@ -53,7 +56,7 @@ def _run(xp: Arrays, a: Any, kind: str, normalize: str, out: Any = None) -> Any:
     return xp.finish(result, out)
 
 
-def _fake(a: Any, kind: str, normalize: str) -> Any:
+def _fake(a: torch.Tensor, kind: str, normalize: str) -> torch.Tensor:
     import torch
 
     return a.new_empty(a.shape[:-2], dtype=torch.float64)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from roarfast import _philox as philox
+from roarfast._types import Numpy
 
 
 def _side(length: float, longest: int) -> int:
@@ -34,7 +35,7 @@ def rectangle(h: int, w: int, drop: float, seed: int, sample: int) -> tuple[int,
     return (words[1] * (h - height + 1)) >> 32, (words[2] * (w - width + 1)) >> 32, height, width
 
 
-def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: Any = None) -> np.ndarray[Any, Any]:
+def block_random(shape: Sequence[int], drop: float, seed: int = 0, index: npt.ArrayLike | None = None) -> Numpy:
     """Bool `[N, H, W]`, True inside the rectangle."""
     n, h, w = shape
     mask = np.zeros((n, h, w), bool)

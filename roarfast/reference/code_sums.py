@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from roarfast._types import Numpy
 
-def code_sums(a: np.ndarray[Any, Any], codes: np.ndarray[Any, Any], count: int, ndim: int = 2) -> np.ndarray[Any, Any]:
+
+def code_sums(a: Numpy, codes: Numpy, count: int, ndim: int = 2) -> Numpy:
     """float64 `[..., count]`; see `roarfast.code_sums`."""
     leading = a.shape[: a.ndim - ndim]
     rows, tags = (v.reshape(int(np.prod(leading, dtype=int)), -1) for v in (a, codes))

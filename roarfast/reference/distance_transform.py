@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from roarfast._types import Numpy
 
-def distance_transform(mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+
+def distance_transform(mask: Numpy) -> Numpy:
     """int32 squared distances of one image `[H, W]`; see `roarfast.distance_transform`."""
     pixels = np.argwhere(np.ones_like(mask, bool))
     false = np.argwhere(~mask.astype(bool))

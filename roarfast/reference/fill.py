@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy import ndimage
 
 from roarfast import _philox as philox
+from roarfast._types import Numpy
+
+FillValue: TypeAlias = "str | npt.ArrayLike"
+"""The name of a fill, or its numbers."""
 
 _LANES = 256
 
 
 def fill(
-    x: np.ndarray[Any, Any],
-    mask: np.ndarray[Any, Any],
-    value: Any = "image_mean",
+    x: Numpy,
+    mask: Numpy,
+    value: FillValue = "image_mean",
     sigma: float = 10.0,
     noise_mean: float = 0.0,
     noise_std: float = 1.0,
     seed: int = 0,
-    index: Any = None,
-) -> np.ndarray[Any, Any]:
+    index: npt.ArrayLike | None = None,
+) -> Numpy:
     """`[N, C, ...]` images with masks `[N, ...]` (per pixel) or like x (per feature); see `roarfast.fill`."""
     n, c = x.shape[:2]
     removed = (mask if mask.shape == x.shape else np.broadcast_to(mask[:, None], x.shape)).astype(bool)
@@ -31,7 +36,7 @@ def fill(
         for channel in range(c):
             image, gone = x[i, channel], removed[i, channel]
             if isinstance(value, str) and value in ("kept_mean", "image_mean"):
-                replacement: Any = mean(image, ~gone if value == "kept_mean" else np.ones_like(gone))
+                replacement: npt.ArrayLike = mean(image, ~gone if value == "kept_mean" else np.ones_like(gone))
             elif isinstance(value, str) and value == "blur":
                 wide = image.astype(np.float64 if x.dtype == np.float64 else np.float32)
                 replacement = ndimage.gaussian_filter(wide, sigma)
@@ -48,7 +53,7 @@ def fill(
     return out
 
 
-def mean(image: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> float:
+def mean(image: Numpy, kept: Numpy) -> float:
     """The mean of the kept pixels (of all, if none is) in float64.
 
     Summed in the kernels' order: interleaved lanes, then a binary tree.

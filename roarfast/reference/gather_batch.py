@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from roarfast import _philox as philox
+from roarfast._types import Numpy
 
 
 def placement(seed: int, epoch: int, sample: int, range_y: int, range_x: int) -> tuple[int, int, bool]:
@@ -57,7 +57,7 @@ def resized_box(
     return (h - box_h) // 2, (w - box_w) // 2, box_h, box_w
 
 
-def resize_weights(size: int, out: int) -> np.ndarray[Any, Any]:
+def resize_weights(size: int, out: int) -> Numpy:
     """`[out, size]`: how much each pixel counts, float32.
 
     A triangle around the middle of each output pixel, one pixel wide to each side, or size / out where that is more: bilinear
@@ -65,13 +65,11 @@ def resize_weights(size: int, out: int) -> np.ndarray[Any, Any]:
     """
     distance = np.abs((2 * np.arange(size) + 1) * out - ((2 * np.arange(out) + 1) * size)[:, None])
     heights = np.maximum(2 * max(size, out) - distance, 0)
-    weights: np.ndarray[Any, Any] = heights.astype(np.float32) * (
-        np.float32(1) / heights.sum(1, keepdims=True).astype(np.float32)
-    )
+    weights: Numpy = heights.astype(np.float32) * (np.float32(1) / heights.sum(1, keepdims=True).astype(np.float32))
     return weights
 
 
-def _mix(x: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _mix(x: Numpy, weights: Numpy) -> Numpy:
     """Rows of `x` `[C, H, W]` mixed, from the first to the last, each product and sum rounded to float32."""
     out = np.zeros((x.shape[0], len(weights), x.shape[2]), np.float32)
     for row in range(x.shape[1]):
@@ -80,7 +78,7 @@ def _mix(x: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> np.ndarray[A
     return out
 
 
-def resized_crop(x: np.ndarray[Any, Any], box: tuple[int, int, int, int], size: tuple[int, int]) -> Any:
+def resized_crop(x: Numpy, box: tuple[int, int, int, int], size: tuple[int, int]) -> Numpy:
     """A part of float32 `[C, H, W]`, resampled: rows first, then columns."""
     row, column, h, w = box
     part = x[:, row : row + h, column : column + w]
@@ -89,14 +87,14 @@ def resized_crop(x: np.ndarray[Any, Any], box: tuple[int, int, int, int], size: 
 
 
 def gather_batch(
-    images: np.ndarray[Any, Any],
+    images: Numpy,
     index: Sequence[int],
-    codes: np.ndarray[Any, Any] | None = None,
+    codes: Numpy | None = None,
     rate_index: int = -1,
     fill: float | Sequence[float] | None = None,
     *,
     keep: bool = False,
-    imputed: np.ndarray[Any, Any] | None = None,
+    imputed: Numpy | None = None,
     layout: str = "NCHW",
     pad: int = 0,
     pad_value: float | Sequence[float] = 0.0,
@@ -110,7 +108,7 @@ def gather_batch(
     ids: Sequence[int] | None = None,
     scale: Sequence[float] | None = None,
     ratio: Sequence[float] = (3 / 4, 4 / 3),
-) -> np.ndarray[Any, Any]:
+) -> Numpy:
     """What `roarfast.gather_batch` computes, as float32 `[B, C, out_h, out_w]`."""
     if layout == "NHWC":
         images = images.transpose(0, 3, 1, 2)
@@ -123,8 +121,8 @@ def gather_batch(
     factor = (1.0 / (255.0 * np.reshape(std, (-1, 1, 1)) * per_channel)).astype(np.float32)
     bias = (-np.reshape(mean, (-1, 1, 1)) / np.reshape(std, (-1, 1, 1)) * per_channel).astype(np.float32)
 
-    def normalise(level: Any) -> np.ndarray[Any, Any]:
-        scaled: np.ndarray[Any, Any] = np.asarray(level, np.float32) * factor  # rounded, and again after the sum
+    def normalise(level: Numpy) -> Numpy:
+        scaled: Numpy = np.asarray(level, np.float32) * factor  # rounded, and again after the sum
         return scaled + bias
 
     fill_level = 255.0 * np.asarray(mean, np.float64) if fill is None else np.asarray(fill, np.float64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -72,5 +70,5 @@ def impute_linear(
 
 def noise(seed: int, sample: int, shape: tuple[int, int, int], kind: str = "gaussian") -> npt.NDArray[np.float32]:
     """The unscaled noise of an image `[C, H, W]`: feature = channel * H * W + pixel."""
-    draw: Any = philox.normals if kind == "gaussian" else philox.uniforms
+    draw = philox.normals if kind == "gaussian" else philox.uniforms
     return np.asarray(draw(seed, sample, int(np.prod(shape)), philox.IMPUTE_NOISE)).reshape(shape)

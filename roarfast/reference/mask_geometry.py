@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from roarfast._types import Numpy
 
-def mask_geometry(mask: np.ndarray[Any, Any]) -> list[int]:
+
+def mask_geometry(mask: Numpy) -> list[int]:
     """Counts of one mask `[H, W]`; see `roarfast.mask_geometry`."""
     h, w = mask.shape
     m = mask.astype(bool)

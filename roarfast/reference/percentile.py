@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from roarfast._types import Numpy
 
-def percentile(a: np.ndarray[Any, Any], q: float | Sequence[float], ndim: int = 2) -> np.ndarray[Any, Any]:
+
+def percentile(a: Numpy, q: float | Sequence[float], ndim: int = 2) -> Numpy:
     """`np.percentile(a, q)` of each sample; `[...]` for a number q, `[..., Q]` for a sequence."""
     leading = a.shape[: a.ndim - ndim]
     rows = a.reshape(*leading, -1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from roarfast import _philox as philox
+from roarfast._types import Numpy
 
 
 def exact_count(drop: float, f: int) -> int:
@@ -16,15 +17,15 @@ def exact_count(drop: float, f: int) -> int:
 
 
 def removal_mask(
-    a: np.ndarray[Any, Any],
+    a: Numpy,
     drop: float,
     rule: str = "exact",
     order: str = "morf",
     keep: bool = False,
     seed: int = 0,
-    index: Any = None,
+    index: npt.ArrayLike | None = None,
     ndim: int = 2,
-) -> np.ndarray[Any, Any]:
+) -> Numpy:
     """True = removed; see `roarfast.removal_mask`."""
     leading = a.shape[: a.ndim - ndim]
     rows = a.reshape(int(np.prod(leading, dtype=int)), -1)
@@ -33,11 +34,11 @@ def removal_mask(
     return np.array(masks, bool).reshape(a.shape)
 
 
-def _row(row: np.ndarray[Any, Any], drop: float, rule: str, order: str, seed: int, sample: int) -> Any:
+def _row(row: Numpy, drop: float, rule: str, order: str, seed: int, sample: int) -> npt.NDArray[np.bool_]:
     if rule == "value":
-        dtype = np.float64 if row.dtype == np.float64 else np.float32
-        limit = dtype(row.max()) * dtype(1 - drop if order == "morf" else drop)
-        return row.astype(dtype) > limit if order == "morf" else row.astype(dtype) < limit
+        values = row.astype(np.float64 if row.dtype == np.float64 else np.float32)
+        limit = values.max() * values.dtype.type(1 - drop if order == "morf" else drop)
+        return values > limit if order == "morf" else values < limit
     if rule != "exact":
         with np.errstate(invalid="ignore", over="ignore"):
             threshold = np.percentile(row, 100 * (1 - drop) if order == "morf" else 100 * drop)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from roarfast._types import Numpy
 
-def removed_fraction(codes: np.ndarray[Any, Any], j: int, ndim: int = 2) -> np.ndarray[Any, Any]:
+
+def removed_fraction(codes: Numpy, j: int, ndim: int = 2) -> Numpy:
     """Mean of `codes <= j` over each sample."""
     return np.asarray((codes <= j).mean(axis=tuple(range(-ndim, 0))))
