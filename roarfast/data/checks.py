@@ -6,7 +6,8 @@ import zlib
 
 import numpy as np
 
-from roarfast.data.dataset import Array, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import Dataset
 
 
 def split_warnings(train: Dataset, test: Dataset) -> list[str]:
@@ -72,7 +73,7 @@ def count_common(train: Dataset, test: Dataset) -> int:
     return common
 
 
-def _checksums(data: Dataset) -> Array:
+def _checksums(data: Dataset) -> Numpy:
     """CRC-32 of each image `[N]`; packs know them."""
     if data.checksums is not None:
         return np.asarray(data.checksums)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from roarfast._types import Numpy
+
 _CHUNK_BYTES = 64 << 20  # statistics and hashes walk memory-mapped images in pieces of this size
 _NAMES_SHOWN = 5  # of the classes
 
@@ -43,14 +43,14 @@ class Dataset:
         (2, (4, 4, 3), (0.0, 0.0, 0.0))
     """
 
-    images: Array
-    labels: Array
+    images: Numpy
+    labels: Numpy
     class_names: tuple[str, ...]
     name: str = "array"
     split: str = "all"
-    masks: Array | None = None
-    boxes: Array | None = None
-    checksums: Array | None = None
+    masks: Numpy | None = None
+    boxes: Numpy | None = None
+    checksums: Numpy | None = None
     known_stats: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     notes: tuple[str, ...] = ()
 
@@ -117,7 +117,7 @@ class Dataset:
         channels = self.images.shape[3]
         counts = np.zeros((channels, 256), np.int64)
 
-        def count(part: Array) -> None:
+        def count(part: Numpy) -> None:
             for c in range(channels):
                 counts[c] += np.bincount(part[..., c].reshape(-1), minlength=256)
 
@@ -133,10 +133,10 @@ class Dataset:
         digest.update(self.labels.astype("<i8").tobytes())
         return digest.hexdigest()
 
-    def subset(self, index: Any) -> Dataset:
+    def subset(self, index: slice | Sequence[int] | Numpy) -> Dataset:
         """The images at `index` (a slice or integers), in that order."""
 
-        def pick(a: Array | None) -> Array | None:
+        def pick(a: Numpy | None) -> Numpy | None:
             return None if a is None else a[index]
 
         return replace(
@@ -149,13 +149,13 @@ class Dataset:
             known_stats=None,
         )
 
-    def _walk(self, visit: Callable[[Array], None]) -> None:
+    def _walk(self, visit: Callable[[Numpy], None]) -> None:
         step = max(1, _CHUNK_BYTES // max(1, int(np.prod(self.images.shape[1:]))))
         for start in range(0, len(self.images), step):
             visit(self.images[start : start + step])
 
 
-def stats_from_sums(sums: Array, squares: Array, counts: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def stats_from_sums(sums: Numpy, squares: Numpy, counts: Numpy) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Channel means and standard deviations in units of 0..1 from integer sums of pixels and of their squares."""
     n = np.maximum(counts, 1).astype(np.float64)
     mean = sums / n

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from roarfast._backend import available_cores
-from roarfast.data.dataset import Array, DataError
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 
@@ -19,7 +23,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
+def decode_image(source: str | Path | bytes, size: int | None = None) -> Numpy:
     """Decode one image to RGB.
 
     Grey images get three equal channels, palettes their colours; transparency is dropped, with the colours below it as
@@ -56,7 +60,7 @@ def decode_image(source: str | Path | bytes, size: int | None = None) -> Array:
     return np.array(rgb, np.uint8)
 
 
-def to_8_bits(image: Any, where: str) -> Any:
+def to_8_bits(image: Image.Image, where: str) -> Image.Image:
     """Pillow clips to 255 when it converts wider values, which turns most of a 16-bit image white."""
     from PIL import Image
 
@@ -76,7 +80,7 @@ def _scaled(wh: tuple[int, int], size: int) -> tuple[int, int]:
     return tuple(size if side == short else max(size, round(side * size / short)) for side in wh)  # type: ignore[return-value]
 
 
-def transform_box(box: Array, wh: tuple[int, int], size: int) -> Array:
+def transform_box(box: Numpy, wh: tuple[int, int], size: int) -> Numpy:
     """Where x0 y0 x1 y1 of the original image lies after `decode_image(..., size)`, clipped to it."""
     w, h = _scaled(wh, size)
     scale = np.array([w / wh[0], h / wh[1]] * 2)
@@ -120,7 +124,7 @@ def map_parallel(work: Callable[[Item], Result], items: Iterable[Item], workers:
                 future.cancel()
 
 
-def stack_images(images: list[Array], names: list[Any]) -> Array:
+def stack_images(images: list[Numpy], names: Sequence[object]) -> Numpy:
     """`[N, H, W, C]`; an image of another size is an error that names it."""
     for image, name in zip(images, names):
         if image.shape != images[0].shape:

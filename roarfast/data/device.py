@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Array, Numpy
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.pack import verify_images
 from roarfast.data.rows import RowSource
 from roarfast.data.stream import StreamedBatch, stream_batches, upload
@@ -59,6 +61,27 @@ class Transform:
     out_layout: str = "NCHW"
 
 
+class GatherOptions(TypedDict):
+    """What a `Transform` says to `roarfast.gather_batch`."""
+
+    layout: str
+    mean: PerChannel
+    std: PerChannel
+    pad: int
+    pad_value: PerChannel
+    crop: int | tuple[int, int] | None
+    random_crop: bool
+    scale: tuple[float, float] | None
+    ratio: tuple[float, float] | None
+    flip: bool
+    rate_index: int | None
+    keep: bool
+    fill: PerChannel | None
+    seed: int
+    dtype: str
+    out_layout: str
+
+
 class DeviceDataset:
     """Batches of a dataset on a device, made by one fused kernel each.
 
@@ -88,8 +111,8 @@ class DeviceDataset:
         dataset: Dataset,
         device: str | torch.device = "cpu",
         *,
-        codes: Array | torch.Tensor | None = None,
-        imputed: Array | torch.Tensor | None = None,
+        codes: Array | None = None,
+        imputed: Array | None = None,
         budget: int | str | None = None,
         prefetch: int = 3,
     ) -> None:
@@ -102,9 +125,9 @@ class DeviceDataset:
         self._budget = parse_bytes(budget) if budget is not None else None
         self._image_values = int(np.prod(dataset.image_shape))
         self._verified = np.zeros(len(dataset), bool)  # images of a pack whose checksum was compared
-        self.images: Array | torch.Tensor = dataset.images
-        self.codes: Array | torch.Tensor | None = None
-        self.imputed: Array | torch.Tensor | None = None
+        self.images: Array = dataset.images
+        self.codes: Array | None = None
+        self.imputed: Array | None = None
         self.resident = self._fits(dataset.images)
         if self.resident:
             host = np.ascontiguousarray(dataset.images)
@@ -115,16 +138,14 @@ class DeviceDataset:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def with_codes(
-        self, codes: Array | torch.Tensor | None, imputed: Array | torch.Tensor | None = None
-    ) -> DeviceDataset:
+    def with_codes(self, codes: Array | None, imputed: Array | None = None) -> DeviceDataset:
         """The same images, shared, with other rank codes (and imputed images)."""
         other = copy.copy(self)
         other._attach(codes, imputed)
         return other
 
     def batches(
-        self, index: Iterable[Array], transform: Transform | None = None, *, epoch: int = 0, reuse: bool = False
+        self, index: Iterable[Numpy], transform: Transform | None = None, *, epoch: int = 0, reuse: bool = False
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Make batches.
 
@@ -160,7 +181,7 @@ class DeviceDataset:
             y = self.labels[batch.rows if batch.ids is None else batch.ids]
             yield from zip(x.split(sizes), y.split(sizes))
 
-    def _options(self, t: Transform) -> dict[str, Any]:
+    def _options(self, t: Transform) -> GatherOptions:
         return {
             "layout": "NHWC",
             "mean": self.dataset.mean if t.mean is None else t.mean,
@@ -180,10 +201,10 @@ class DeviceDataset:
             "out_layout": t.out_layout,
         }
 
-    def _resident_batches(self, index: Iterable[Array], together: bool) -> Iterator[tuple[StreamedBatch, list[int]]]:
+    def _resident_batches(self, index: Iterable[Numpy], together: bool) -> Iterator[tuple[StreamedBatch, list[int]]]:
         """Batches and their sizes; small ones `together`, as a call costs about as much as it takes to make one of them."""
         assert isinstance(self.images, torch.Tensor)
-        some: list[Array] = []
+        some: list[Numpy] = []
         for rows in index:
             some.append(self._check_rows(rows))
             if not together or sum(map(len, some)) * self._image_values >= _TOGETHER:
@@ -192,15 +213,15 @@ class DeviceDataset:
         if some:
             yield self._resident_batch(some)
 
-    def _resident_batch(self, some: list[Array]) -> tuple[StreamedBatch, list[int]]:
+    def _resident_batch(self, some: list[Numpy]) -> tuple[StreamedBatch, list[int]]:
         rows = upload(some[0] if len(some) == 1 else np.concatenate(some), self.device)
         return StreamedBatch(self.images, rows, None, self.codes, self.imputed), [len(r) for r in some]  # type: ignore[arg-type]
 
-    def _streamed_batches(self, index: Iterable[Array]) -> Iterator[tuple[StreamedBatch, list[int]]]:
+    def _streamed_batches(self, index: Iterable[Numpy]) -> Iterator[tuple[StreamedBatch, list[int]]]:
         arrays = [self.images, self.codes, self.imputed]
         sources = [RowSource(array) for array in arrays if array is not None]
 
-        def read(rows: Array, targets: list[Array]) -> None:
+        def read(rows: Numpy, targets: list[Numpy]) -> None:
             for source, target in zip(sources, targets):
                 source.read(rows, target)
             fresh = np.flatnonzero(~self._verified[rows])
@@ -212,7 +233,7 @@ class DeviceDataset:
         for batch in stream_batches(checked, arrays, read, self.device, self.prefetch):
             yield batch, [len(batch.rows)]
 
-    def _check_rows(self, rows: Any) -> Array:
+    def _check_rows(self, rows: npt.ArrayLike) -> Numpy:
         rows = np.ascontiguousarray(rows, np.int64)
         if rows.ndim != 1:
             raise ValueError(f"a batch's index must be [B], got shape {rows.shape}")
@@ -220,7 +241,7 @@ class DeviceDataset:
             raise ValueError(f"index must be in [0, {len(self)}), got values from {rows.min()} to {rows.max()}")
         return rows
 
-    def _attach(self, codes: Any, imputed: Any) -> None:
+    def _attach(self, codes: Array | None, imputed: Array | None) -> None:
         n, h, w, c = self.dataset.images.shape
         if codes is not None and (
             tuple(codes.shape) not in ((n, h, w), (n, c, h, w)) or str(codes.dtype)[-5:] != "uint8"
@@ -235,7 +256,7 @@ class DeviceDataset:
         else:
             self.codes, self.imputed = (a.cpu().numpy() if isinstance(a, torch.Tensor) else a for a in (codes, imputed))
 
-    def _fits(self, images: Array) -> bool:
+    def _fits(self, images: Numpy) -> bool:
         n, h, w, c = images.shape
         needed = n * h * w * (c + 1)  # images and one plane of codes
         in_memory = not isinstance(images, np.memmap) and not isinstance(images.base, np.memmap)
@@ -272,7 +293,7 @@ def _available_memory() -> int:
         return 4 * 2**30
 
 
-def _to_tensor(a: Any, device: torch.device) -> torch.Tensor:
+def _to_tensor(a: Array, device: torch.device) -> torch.Tensor:
     if isinstance(a, torch.Tensor):
         return a.to(device).contiguous()
     a = np.ascontiguousarray(a)

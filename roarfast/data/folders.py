@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.decode import SUFFIXES, decode_image, image_files, map_parallel, stack_images, transform_box
 
 SPLIT_NAMES = ("train", "test", "val", "valid", "validation")
@@ -19,10 +20,10 @@ class Listing:
     """Image files with labels: what a folder holds before anything is decoded."""
 
     files: list[Path]
-    labels: Array  # int64 [N]
+    labels: Numpy  # int64 [N]
     class_names: tuple[str, ...]
     splits: list[str]  # one per file
-    boxes: Array | None = None  # float64 [N, 4] x0 y0 x1 y1 in the original image
+    boxes: Numpy | None = None  # float64 [N, 4] x0 y0 x1 y1 in the original image
     notes: tuple[str, ...] = ()  # what was left out
 
 
@@ -159,7 +160,7 @@ def _no_such_split(folder: Path, split: str, available: list[str]) -> str:
     )
 
 
-def _box(box: Array, file: Path, size: int | None) -> Array:
+def _box(box: Numpy, file: Path, size: int | None) -> Numpy:
     from PIL import Image
 
     if size is None:

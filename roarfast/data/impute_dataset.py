@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from roarfast._progress import progress as show_progress
+from roarfast._types import Array, Numpy
 from roarfast.ops import _check as check
 from roarfast.ops import _selection as selection
-from roarfast.ops._arrays import LAYOUT_CODES, ArrayT, check_out, shares_memory
+from roarfast.ops._arrays import LAYOUT_CODES, ArrayT, SampleIds, check_out, shares_memory
 from roarfast.ops._images import channels_hint
 from roarfast.ops._op import is_tensor
 from roarfast.ops._renamed import renamed
-from roarfast.ops.impute_linear import solve
+from roarfast.ops.impute_linear import Weights, solve
 
 _CHUNK_BYTES = 64 << 20  # of images at a time: enough to keep every thread busy, little beside a dataset
 
@@ -22,17 +23,17 @@ _CHUNK_BYTES = 64 << 20  # of images at a time: enough to keep every thread busy
 @renamed(j="rate_index=...")
 def impute_dataset(
     images: ArrayT,
-    codes: Any,
+    codes: Array,
     drops: Sequence[float],
     rate_index: int | Sequence[int] | None = None,
     *,
     noise: float = 0.01,
     noise_kind: str = "gaussian",
     seed: int = 0,
-    index: Any = None,
+    index: SampleIds | None = None,
     tol: float = 1e-5,
     max_iter: int | None = None,
-    weights: Any = None,
+    weights: Weights | None = None,
     empty_value: float = 0.0,
     keep: bool = False,
     layout: str = "NCHW",
@@ -94,7 +95,7 @@ def impute_dataset(
         )
     rates = selection.rates("drops", drops)
     single = rate_index is not None and (isinstance(rate_index, (str, bytes)) or np.ndim(rate_index) == 0)  # type: ignore[arg-type]
-    listed: Any = [rate_index] if single else range(len(rates))
+    listed: Sequence[object] | Numpy = [rate_index] if single else range(len(rates))
     if rate_index is not None and not single:
         listed = check.entries("rate_index", rate_index, "a position or several")
     positions = [check.integer("rate_index", p, 0, len(rates) - 1) for p in listed]
@@ -135,10 +136,10 @@ def impute_dataset(
                     target,
                 )
                 job.advance(int(x.shape[0]), f"drop rate {rates[position]:g}")
-    return result  # type: ignore[no-any-return]
+    return result
 
 
-def _ids(index: Any, images: Any) -> Any:
+def _ids(index: SampleIds | None, images: Array) -> Array:
     n = int(images.shape[0])
     if index is None:
         index = np.arange(n, dtype=np.int64)
@@ -158,7 +159,8 @@ def _ids(index: Any, images: Any) -> Any:
     return index
 
 
-def _output(out: Any, shape: tuple[int, ...], dtype: str, images: Any, codes: Any) -> Any:
+def _output(out: ArrayT | None, shape: tuple[int, ...], dtype: str, images: ArrayT, codes: Array) -> Any:
+    # Really -> ArrayT, of the library of `images`, which mypy cannot follow through `is_tensor`.
     if out is None:
         if is_tensor(images):
             import torch

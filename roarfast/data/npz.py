@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.packed_jpeg import check_offsets, decode_packed, moved_boxes
 
 SPLIT_KEYS = ("train_images", "train_labels", "test_images", "test_labels")
@@ -85,7 +86,7 @@ def load_npz(path: Path, split: str, size: int | None, layout: str | None = None
     return _whole(path, arrays, split, size, layout)
 
 
-def _whole(path: Path, arrays: Mapping[str, Array], split: str, size: int | None, layout: str | None) -> Dataset:
+def _whole(path: Path, arrays: Mapping[str, Numpy], split: str, size: int | None, layout: str | None) -> Dataset:
     labels = arrays["labels"]
     most = _most(path, "labels", labels)
     rows = np.arange(len(labels))
@@ -133,7 +134,7 @@ def _members(path: Path) -> list[str]:
         raise DataError(f"{path} is not a readable .npz file: {why}") from error
 
 
-def _read(path: Path, keys: list[str]) -> dict[str, Array]:
+def _read(path: Path, keys: list[str]) -> dict[str, Numpy]:
     """The arrays of some keys; what nobody asks for is not read."""
     key = ""
     try:
@@ -155,7 +156,7 @@ def _read(path: Path, keys: list[str]) -> dict[str, Array]:
         raise DataError(f"{path} is not a readable .npz file: {key}: {error}") from error
 
 
-def _most(path: Path, key: str, labels: Array) -> int:
+def _most(path: Path, key: str, labels: Numpy) -> int:
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         hint = (
             " (names of classes go to class_names, and labels count them from 0)" if labels.dtype.kind in "US" else ""
@@ -170,7 +171,7 @@ def _classes(path: Path, names: list[str], most: int) -> tuple[str, ...]:
     return tuple(map(str, range(most + 1)))
 
 
-def _boxes(path: Path, boxes: Array, count: int) -> Array:
+def _boxes(path: Path, boxes: Numpy, count: int) -> Numpy:
     if boxes.shape != (count, 4) or boxes.dtype.kind not in "iuf":
         raise DataError(
             f"{path}: bbox_xyxy must be numbers [N, 4], ({count}, 4), got {boxes.dtype} of shape {boxes.shape}"
@@ -178,7 +179,7 @@ def _boxes(path: Path, boxes: Array, count: int) -> Array:
     return boxes.astype(np.float32)
 
 
-def _check_images(path: Path, key: str, images: Array, labels_key: str, labels: Array) -> None:
+def _check_images(path: Path, key: str, images: Numpy, labels_key: str, labels: Numpy) -> None:
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         hint = "; scale them to 0..255 first: a study stores a byte per value" if images.dtype != np.uint8 else ""
         raise DataError(
@@ -189,7 +190,7 @@ def _check_images(path: Path, key: str, images: Array, labels_key: str, labels: 
         raise DataError(f"{path}: {len(images)} images but {len(labels)} labels ({key}, {labels_key})")
 
 
-def _nhwc(path: Path, images: Array, layout: str | None) -> Array:
+def _nhwc(path: Path, images: Numpy, layout: str | None) -> Numpy:
     if layout not in (None, "NHWC", "NCHW"):
         raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {layout!r}")
     if images.ndim == 3:

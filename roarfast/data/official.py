@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from roarfast._torchvision import import_torchvision
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.download import fetch
 
 _FASHION_CLASSES = (
@@ -77,7 +78,7 @@ def _find(name: str, root: Path, folder_name: str, file: str, split: str) -> Pat
     )
 
 
-def read_idx(path: Path) -> Array:
+def read_idx(path: Path) -> Numpy:
     """An IDX file of bytes (plain or gzipped) as a uint8 array.
 
     Raises:
@@ -98,7 +99,7 @@ def read_idx(path: Path) -> Array:
     return values.reshape(shape).copy()
 
 
-def ink_boxes(images: Array) -> Array:
+def ink_boxes(images: Numpy) -> Numpy:
     """The smallest rectangle that holds all pixels above 0: uint8 `[N, H, W]` to float32 `[N, 4]`, x0 y0 x1 y1.
 
     Pixel [y, x] covers [x, x + 1), so an image with one pixel has a box of side 1; an empty one has a box of zeros.

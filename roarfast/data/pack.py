@@ -16,14 +16,15 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from roarfast._files import create_memmap, delete_own_folder, publish_folder, write_atomic
-from roarfast.data.dataset import Array, DataError, Dataset, stats_from_sums
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset, stats_from_sums
 from roarfast.data.decode import decode_image, map_parallel
 from roarfast.data.folders import Listing, list_folder
 
@@ -32,6 +33,8 @@ _SYNC_EVERY = 512  # images between two flushes to disk: what an interruption ca
 _SMALL_FILES = ("labels.npy", "checksums.npy")
 _OWN_FILES = (*_SMALL_FILES, "images.npy", "sums.npy", "done.npy", "plan.json", "pack.json")
 
+Mapped: TypeAlias = np.memmap[Any, np.dtype[Any]]
+"""An array of NumPy in a file."""
 Progress = Callable[[int, int], None]  # (images done, images in all)
 
 
@@ -161,7 +164,7 @@ def open_pack(path: str | Path, split: str = "all", *, verify: bool = False) -> 
     return data
 
 
-def verify_images(data: Dataset, rows: Array, images: Array) -> None:
+def verify_images(data: Dataset, rows: Numpy, images: Numpy) -> None:
     """Compare images just read (`images[k]` is row `rows[k]` of `data`) with the checksums, if there are any."""
     if data.checksums is None:
         return
@@ -182,7 +185,7 @@ def _sorted_by_split(listing: Listing) -> Listing:
     )
 
 
-def _plan(source: Path, listing: Listing, size: int) -> dict[str, Any]:
+def _plan(source: Path, listing: Listing, size: int) -> dict[str, str | int]:
     """What must be the same for a partial pack to be continued."""
     digest = hashlib.sha256()
     for file, label, split in zip(listing.files, listing.labels, listing.splits):
@@ -198,7 +201,7 @@ def _plan(source: Path, listing: Listing, size: int) -> dict[str, Any]:
     }
 
 
-def _open_partial(partial: Path, plan: dict[str, Any], shape: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:
+def _open_partial(partial: Path, plan: dict[str, str | int], shape: tuple[int, ...]) -> list[Mapped]:
     names = ("images.npy", "checksums.npy", "sums.npy", "done.npy")
     kinds = (np.uint8, np.uint32, np.int64, np.bool_)
     shapes: tuple[tuple[int, ...], ...] = (shape, shape[:1], (shape[0], 6), shape[:1])
@@ -208,17 +211,17 @@ def _open_partial(partial: Path, plan: dict[str, Any], shape: tuple[int, ...]) -
         if same:
             arrays = [np.load(partial / name, mmap_mode="r+", allow_pickle=False) for name in names]
             if [a.shape for a in arrays] == list(shapes):
-                return tuple(arrays)  # type: ignore[return-value]
+                return arrays
     except (OSError, ValueError):
         pass  # a damaged partial pack is started over
     delete_own_folder(partial, _OWN_FILES)
     partial.mkdir(parents=True)
-    made = tuple(create_memmap(partial / name, kind, s) for name, kind, s in zip(names, kinds, shapes))
+    made = [create_memmap(partial / name, kind, s) for name, kind, s in zip(names, kinds, shapes)]
     write_atomic(plan_file, json.dumps(plan).encode())
-    return made  # type: ignore[return-value]
+    return made
 
 
-def _finish(partial: Path, listing: Listing, size: int, source: Path, checksums: Array, sums: Array) -> None:
+def _finish(partial: Path, listing: Listing, size: int, source: Path, checksums: Numpy, sums: Numpy) -> None:
     np.save(partial / "labels.npy", listing.labels)
     splits = {
         s: [listing.splits.index(s), len(listing.splits) - listing.splits[::-1].index(s)]
@@ -244,7 +247,7 @@ def _finish(partial: Path, listing: Listing, size: int, source: Path, checksums:
     write_atomic(partial / "pack.json", json.dumps(manifest, indent=1).encode())
 
 
-def _manifest_hash(manifest: dict[str, Any]) -> str:
+def _manifest_hash(manifest: Mapping[str, object]) -> str:
     rest = {k: v for k, v in manifest.items() if k != "manifest_sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -263,14 +266,14 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise DataError(f"damaged pack {path}: pack.json does not match its checksum")
     if manifest["format"] != FORMAT or manifest["version"] != VERSION:
         raise DataError(f"{path} is {manifest['format']} version {manifest['version']}, this reads {FORMAT} {VERSION}")
-    return manifest  # type: ignore[no-any-return]
+    return manifest
 
 
-def _map_images(file: Path, shape: tuple[int, ...]) -> Array:
+def _map_images(file: Path, shape: tuple[int, ...]) -> Numpy:
     try:
         images = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"damaged pack: {file} is missing or truncated: {error}") from error
     if images.shape != shape or images.dtype != np.uint8:
         raise DataError(f"damaged pack: {file} holds {images.dtype} {images.shape}, pack.json says uint8 {shape}")
-    return images  # type: ignore[no-any-return]
+    return images

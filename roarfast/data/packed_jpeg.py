@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from roarfast.data.dataset import Array, DataError
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError
 from roarfast.data.decode import decode_image, map_parallel, stack_images, transform_box
 
 
-def check_offsets(path: Path, data: Array, offsets: Array, count: int) -> None:
+def check_offsets(path: Path, data: Numpy, offsets: Numpy, count: int) -> None:
     """Raise unless `offsets` cut the bytes of `data` into `count` images.
 
     Args:
@@ -44,7 +45,7 @@ def check_offsets(path: Path, data: Array, offsets: Array, count: int) -> None:
         )
 
 
-def decode_packed(path: Path, data: Array, offsets: Array, rows: Array, size: int | None) -> Array:
+def decode_packed(path: Path, data: Numpy, offsets: Numpy, rows: Numpy, size: int | None) -> Numpy:
     """Decode some of the images.
 
     Args:
@@ -61,7 +62,7 @@ def decode_packed(path: Path, data: Array, offsets: Array, rows: Array, size: in
         DataError: An image cannot be decoded or is of another size than the first; the message gives its number.
     """
 
-    def decode(k: int) -> Array:
+    def decode(k: int) -> Numpy:
         try:
             return decode_image(_bytes(data, offsets, k), size)
         except DataError as error:
@@ -72,7 +73,7 @@ def decode_packed(path: Path, data: Array, offsets: Array, rows: Array, size: in
     return stack_images(list(map_parallel(decode, map(int, rows))), [f"image {k} of {path}" for k in rows])
 
 
-def moved_boxes(data: Array, offsets: Array, rows: Array, boxes: Array, size: int) -> Array:
+def moved_boxes(data: Numpy, offsets: Numpy, rows: Numpy, boxes: Numpy, size: int) -> Numpy:
     """The boxes of images that decode, moved along when they are scaled and cropped to `size`."""
     from PIL import Image
 
@@ -83,5 +84,5 @@ def moved_boxes(data: Array, offsets: Array, rows: Array, boxes: Array, size: in
     return np.stack(moved)
 
 
-def _bytes(data: Array, offsets: Array, k: int) -> bytes:
+def _bytes(data: Numpy, offsets: Numpy, k: int) -> bytes:
     return data[int(offsets[k]) : int(offsets[k + 1])].tobytes()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roarfast.data.dataset import Array
+from roarfast._types import Numpy
 
 
 class RowSource:
@@ -40,7 +40,7 @@ class RowSource:
             self._file = open(whole.filename, "rb", buffering=0)  # noqa: SIM115  (as long as this lives)
             self._begin, self._stride = int(whole.offset) + first, int(array.strides[0])
 
-    def read(self, rows: Array, target: Array) -> None:
+    def read(self, rows: Numpy, target: Numpy) -> None:
         """Copies rows to `target` `[len(rows), ...]`, which is contiguous and of the array's dtype."""
         if self._file is None or not target.flags.c_contiguous:
             np.take(self._array, rows, axis=0, out=target, mode="clip")  # "raise" would copy the output first

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from roarfast._backend import available_cores
+from roarfast._types import Numpy
 from roarfast.data.dataset import Dataset
 
 CLASS_NAMES = ("disk", "ring", "square", "triangle", "plus", "star", "crescent", "bar", "corner", "bowtie")
@@ -22,8 +22,6 @@ DEFAULT_COUNT = {"train": 10_000, "test": 2_000}
 _CHUNK = 100  # images that share one random stream; ten of each class
 _DISTRACTORS = 4
 _TILT = np.pi / 4  # how far shapes turn either way; by any angle, ten epochs do not suffice to tell them apart
-
-Array = np.ndarray[Any, Any]
 
 
 def generate(split: str = "train", n: int | None = None, seed: int = 0) -> Dataset:
@@ -55,7 +53,7 @@ def generate(split: str = "train", n: int | None = None, seed: int = 0) -> Datas
     return Dataset(images, labels, CLASS_NAMES, name="shapes", split=split, masks=masks)
 
 
-def _chunk(entropy: np.random.SeedSequence) -> tuple[Array, Array, Array]:
+def _chunk(entropy: np.random.SeedSequence) -> tuple[Numpy, Numpy, Numpy]:
     rng = np.random.Generator(np.random.PCG64(entropy))
     labels = rng.permutation(np.arange(_CHUNK) % len(CLASS_NAMES))
     canvas = _background(rng)
@@ -75,26 +73,26 @@ def _chunk(entropy: np.random.SeedSequence) -> tuple[Array, Array, Array]:
     return images, coverage > 0.5, labels.astype(np.int64)
 
 
-def _uniform(rng: np.random.Generator, low: float, high: float, shape: tuple[int, ...]) -> Array:
+def _uniform(rng: np.random.Generator, low: float, high: float, shape: tuple[int, ...]) -> Numpy:
     return np.float32(low) + np.float32(high - low) * rng.random(shape, np.float32)
 
 
-def _normal(rng: np.random.Generator, std: float, shape: tuple[int, ...]) -> Array:
+def _normal(rng: np.random.Generator, std: float, shape: tuple[int, ...]) -> Numpy:
     return np.float32(std) * rng.standard_normal(shape, np.float32)
 
 
-def _paint(canvas: Array, coverage: Array, colour: Array) -> None:
+def _paint(canvas: Numpy, coverage: Numpy, colour: Numpy) -> None:
     canvas += (colour - canvas) * coverage[..., None]
 
 
-def _colours(rng: np.random.Generator, count: int) -> Array:
+def _colours(rng: np.random.Generator, count: int) -> Numpy:
     """Random colours `[count, 3]`, from greyish to saturated."""
     grey = _uniform(rng, 0.15, 0.85, (count, 1))
     tint = _normal(rng, 0.22, (count, 3))
     return np.clip(grey + tint, 0.02, 0.98)
 
 
-def _background(rng: np.random.Generator) -> Array:
+def _background(rng: np.random.Generator) -> Numpy:
     """`[chunk, 32, 32, 3]`: noise with amplitude 1/f, mostly of brightness, as in natural scenes."""
     f = np.hypot(np.fft.fftfreq(SIZE)[:, None], np.fft.rfftfreq(SIZE)[None, :])
     f[0, 0] = np.inf  # the mean is the colour
@@ -104,23 +102,23 @@ def _background(rng: np.random.Generator) -> Array:
     brightness, hue1, hue2 = pink[:, 0], pink[:, 1], pink[:, 2]
     contrast = _uniform(rng, 0.06, 0.16, (_CHUNK, 1, 1))
     rgb = np.stack([brightness + 0.4 * hue1, brightness - 0.4 * hue1 + 0.3 * hue2, brightness - 0.5 * hue2], -1)
-    background: Array = _colours(rng, _CHUNK)[:, None, None] + contrast[..., None] * rgb
+    background: Numpy = _colours(rng, _CHUNK)[:, None, None] + contrast[..., None] * rgb
     return background
 
 
-def _grid() -> tuple[Array, Array]:
+def _grid() -> tuple[Numpy, Numpy]:
     y, x = np.mgrid[:SIZE, :SIZE].astype(np.float32) + np.float32(0.5)
     return y, x
 
 
-def _dots(rng: np.random.Generator) -> Array:
+def _dots(rng: np.random.Generator) -> Numpy:
     y, x = _grid()
     cy, cx = _uniform(rng, 0, SIZE, (2, _CHUNK, 1, 1))
     r = _uniform(rng, 1.0, 2.8, (_CHUNK, 1, 1))
     return np.clip(0.5 - (np.hypot(y - cy, x - cx) - r), 0, 1)
 
 
-def _strokes(rng: np.random.Generator) -> Array:
+def _strokes(rng: np.random.Generator) -> Numpy:
     y, x = _grid()
     cy, cx = _uniform(rng, 0, SIZE, (2, _CHUNK, 1, 1))
     angle = _uniform(rng, 0, np.pi, (_CHUNK, 1, 1))
@@ -130,7 +128,7 @@ def _strokes(rng: np.random.Generator) -> Array:
     return np.clip(0.5 - np.maximum(np.abs(along) - length, np.abs(across) - width), 0, 1)
 
 
-def _object_coordinates(rng: np.random.Generator, radius: Array) -> tuple[Array, Array]:
+def _object_coordinates(rng: np.random.Generator, radius: Numpy) -> tuple[Numpy, Numpy]:
     """Pixel positions in each object's own frame, where its radius is about 1: two `[chunk, 32, 32]`."""
     y, x = _grid()
     margin = radius * 0.9
@@ -141,7 +139,7 @@ def _object_coordinates(rng: np.random.Generator, radius: Array) -> tuple[Array,
     return dx * np.cos(angle) + dy * np.sin(angle), dy * np.cos(angle) - dx * np.sin(angle)
 
 
-def _texture(rng: np.random.Generator, u: Array, v: Array, canvas: Array) -> Array:
+def _texture(rng: np.random.Generator, u: Numpy, v: Numpy, canvas: Numpy) -> Numpy:
     """Stripes, checks or plain, of two colours; the first keeps a distance from what it is painted over."""
     around = canvas.mean(axis=(1, 2))
     first = _colours(rng, _CHUNK)
@@ -157,24 +155,24 @@ def _texture(rng: np.random.Generator, u: Array, v: Array, canvas: Array) -> Arr
 
 
 # Signed distance (about: negative inside, in units of the object's radius) of each class in the object's frame.
-def _disk(u: Array, v: Array) -> Array:
+def _disk(u: Numpy, v: Numpy) -> Numpy:
     return np.hypot(u, v) - 0.9
 
 
-def _ring(u: Array, v: Array) -> Array:
+def _ring(u: Numpy, v: Numpy) -> Numpy:
     return np.abs(np.hypot(u, v) - 0.75) - 0.22
 
 
-def _box(u: Array, v: Array, half_u: float, half_v: float) -> Array:
+def _box(u: Numpy, v: Numpy, half_u: float, half_v: float) -> Numpy:
     return np.maximum(np.abs(u) - half_u, np.abs(v) - half_v)
 
 
-def _triangle(u: Array, v: Array) -> Array:
+def _triangle(u: Numpy, v: Numpy) -> Numpy:
     sides = [np.cos(a) * u + np.sin(a) * v for a in (np.pi / 2, np.pi * 7 / 6, np.pi * 11 / 6)]
     return np.maximum.reduce(sides) - 0.52
 
 
-def _star(u: Array, v: Array) -> Array:
+def _star(u: Numpy, v: Numpy) -> Numpy:
     sector = 2 * np.pi / 5
     angle = np.abs((np.arctan2(v, u) + sector / 2) % sector - sector / 2)  # folded: from a tip (0) to a notch
     r = np.hypot(u, v)
@@ -185,19 +183,19 @@ def _star(u: Array, v: Array) -> Array:
     return (r * np.cos(angle) - x0) * normal[0] + (r * np.sin(angle) - y0) * normal[1]
 
 
-def _crescent(u: Array, v: Array) -> Array:
+def _crescent(u: Numpy, v: Numpy) -> Numpy:
     return np.maximum(np.hypot(u, v) - 0.95, 0.75 - np.hypot(u - 0.5, v))
 
 
-def _corner(u: Array, v: Array) -> Array:
+def _corner(u: Numpy, v: Numpy) -> Numpy:
     return np.minimum(_box(u, v + 0.6, 0.85, 0.25), _box(u + 0.6, v, 0.25, 0.85))
 
 
-def _bowtie(u: Array, v: Array) -> Array:
+def _bowtie(u: Numpy, v: Numpy) -> Numpy:
     return np.maximum((np.abs(v) - 0.85 * np.abs(u)) * 0.76 - 0.04, np.abs(u) - 0.92)
 
 
-_SHAPES: tuple[Callable[[Array, Array], Array], ...] = (
+_SHAPES: tuple[Callable[[Numpy, Numpy], Numpy], ...] = (
     _disk,
     _ring,
     lambda u, v: _box(u, v, 0.75, 0.75),

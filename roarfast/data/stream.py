@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
-from roarfast.data.dataset import Array
+from roarfast._types import Array, Numpy
 
-Read = Callable[[Array, list[Array]], None]  # (rows, one target per array): fills the targets
+Read = Callable[[Numpy, list[Numpy]], None]  # (rows, one target per array): fills the targets
 
 
 @dataclass
@@ -30,7 +29,7 @@ class StreamedBatch:
 class _Buffer:
     """Host memory for the samples of one batch, and on CUDA the event after which it may be written again."""
 
-    def __init__(self, arrays: list[Any], pinned: bool) -> None:
+    def __init__(self, arrays: Sequence[Array], pinned: bool) -> None:
         self.arrays = arrays
         self.pinned = pinned
         self.tensors: list[torch.Tensor] = []
@@ -53,7 +52,7 @@ class _Buffer:
 
 
 def stream_batches(
-    index: Iterable[Array], arrays: list[Any], read: Read, device: torch.device, prefetch: int
+    index: Iterable[Numpy], arrays: Sequence[Array | None], read: Read, device: torch.device, prefetch: int
 ) -> Iterator[StreamedBatch]:
     """Batches in the order of `index`, `prefetch` of them under way at any time.
 
@@ -69,9 +68,9 @@ def stream_batches(
     # One buffer per batch under way, plus the one being consumed.
     free = deque(_Buffer(given, on_cuda) for _ in range(prefetch + 1))
     side = torch.cuda.Stream(device) if on_cuda else None
-    waiting: deque[tuple[Array, _Buffer, Future[list[torch.Tensor]]]] = deque()
+    waiting: deque[tuple[Numpy, _Buffer, Future[list[torch.Tensor]]]] = deque()
 
-    def fill(rows: Array, buffer: _Buffer) -> list[torch.Tensor]:
+    def fill(rows: Numpy, buffer: _Buffer) -> list[torch.Tensor]:
         views = buffer.views(len(rows))
         read(rows, [view.numpy() for view in views])
         return views
@@ -96,7 +95,9 @@ def stream_batches(
                 future.cancel()
 
 
-def _copy_on(side: Any, tensors: list[torch.Tensor], device: torch.device, buffer: _Buffer) -> list[torch.Tensor]:
+def _copy_on(
+    side: torch.cuda.Stream, tensors: list[torch.Tensor], device: torch.device, buffer: _Buffer
+) -> list[torch.Tensor]:
     current = torch.cuda.current_stream(device)
     with torch.cuda.stream(side):
         copies = [t.to(device, non_blocking=True) for t in tensors]
@@ -108,7 +109,9 @@ def _copy_on(side: Any, tensors: list[torch.Tensor], device: torch.device, buffe
     return copies
 
 
-def _as_batch(tensors: list[torch.Tensor], rows: Array, arrays: list[Any], device: torch.device) -> StreamedBatch:
+def _as_batch(
+    tensors: list[torch.Tensor], rows: Numpy, arrays: Sequence[Array | None], device: torch.device
+) -> StreamedBatch:
     given = iter(tensors)
     images, codes, imputed = (None if a is None else next(given) for a in arrays)
     assert images is not None
@@ -116,7 +119,7 @@ def _as_batch(tensors: list[torch.Tensor], rows: Array, arrays: list[Any], devic
     return StreamedBatch(images, position, upload(rows, device), codes, imputed)
 
 
-def upload(rows: Array, device: torch.device) -> torch.Tensor:
+def upload(rows: Numpy, device: torch.device) -> torch.Tensor:
     """A batch's rows on the device. A plain copy to a GPU waits until it has done all it was told before: pinned, it does not."""
     host = torch.from_numpy(rows)
     if device.type != "cuda":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset
 from roarfast.data.decode import stack_images, to_8_bits
 
 _FULL_RANGE_TOLERANCE = 1e-3  # floats of ToTensor are multiples of 1/255, up to rounding
@@ -56,7 +58,9 @@ def from_torch(source: Any, name: str = "dataset", split: str = "all", n: int | 
     return Dataset(stacked, np.array(labels, np.int64), tuple(map(str, classes)), name=name, split=split)
 
 
-def make_torch(factory: Any, name: str, split: str, root: str | Path | None, download: bool) -> Any:
+def make_torch(
+    factory: Callable[..., object], name: str, split: str, root: str | Path | None, download: bool
+) -> object:
     """An instance of a torchvision-like class for a split, from what its signature takes.
 
     `train: bool` or `split: str` chooses the split; `root` and `download` are passed if they are taken.
@@ -65,7 +69,7 @@ def make_torch(factory: Any, name: str, split: str, root: str | Path | None, dow
         DataError: It takes neither `train` nor `split`, or cannot be made.
     """
     taken = inspect.signature(factory).parameters
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, object] = {}
     if "train" in taken:
         arguments["train"] = split == "train"
     elif "split" in taken:
@@ -85,13 +89,13 @@ def make_torch(factory: Any, name: str, split: str, root: str | Path | None, dow
         raise DataError(f"{name}({shown}): {type(error).__name__}: {error}") from None
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     shape = getattr(value, "shape", None)
     dtype = getattr(value, "dtype", None)
     return type(value).__name__ + (f" of {dtype} {tuple(shape)}" if shape is not None else "")
 
 
-def _to_uint8(image: Any, where: str) -> Array:
+def _to_uint8(image: Any, where: str) -> Numpy:
     """`[H, W, C]`."""
     tensor = type(image).__module__.split(".")[0] == "torch" or hasattr(image, "detach")
     if tensor:

@@ -21,7 +21,8 @@ import numpy as np
 
 from roarfast import _philox as philox
 from roarfast._files import write_atomic
-from roarfast.data.dataset import Array, DataError, Dataset
+from roarfast._types import Numpy
+from roarfast.data.dataset import DataError, Dataset
 
 KINDS = ("number", "stripes")
 CANVASES = ("image", "blank")
@@ -100,7 +101,7 @@ def watermark(data: Dataset, kind: str, *, canvas: str = "image", labels: str = 
     )
 
 
-def number_stamps(classes: int, height: int) -> Array:
+def number_stamps(classes: int, height: int) -> Numpy:
     """White numbers on black rectangles, all of one size: bool `[classes, h, w]`, True = white.
 
     Digits are 3x5 bitmaps, enlarged with the image (1 at 32 pixels, 7 at 224).
@@ -115,7 +116,7 @@ def number_stamps(classes: int, height: int) -> Array:
     return stamps.repeat(scale, 1).repeat(scale, 2)
 
 
-def stripes(labels: Array, height: int, bands: int) -> Array:
+def stripes(labels: Numpy, height: int, bands: int) -> Numpy:
     """Which rows are white: bool `[N, height]`; band k, from the top, where bit k of the label is 1.
 
     Example:
@@ -129,7 +130,7 @@ def stripes(labels: Array, height: int, bands: int) -> Array:
 
 def save(data: Dataset, path: str | Path) -> None:
     """Writes a dataset with its masks as an `.npz` file that `load` reads, atomically."""
-    arrays: dict[str, Array] = {"images": data.images, "labels": data.labels, "class_names": np.array(data.class_names)}
+    arrays: dict[str, Numpy] = {"images": data.images, "labels": data.labels, "class_names": np.array(data.class_names)}
     if data.masks is not None:
         arrays["masks"] = data.masks
     if data.boxes is not None:
@@ -141,7 +142,7 @@ def save(data: Dataset, path: str | Path) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def _stamp(images: Array, masks: Array, stamps: Array, top: Array, left: Array) -> None:
+def _stamp(images: Numpy, masks: Numpy, stamps: Numpy, top: Numpy, left: Numpy) -> None:
     n, h, w = stamps.shape
     sample = np.arange(n)[:, None, None]
     rows = top[:, None, None] + np.arange(h)[:, None]

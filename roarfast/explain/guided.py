@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +19,20 @@ _RELU = {torch.relu, Tensor.relu}
 _RELU_IN_PLACE = {torch.relu_, Tensor.relu_, F.relu_}
 
 
+class _Context(Protocol):
+    """What autograd hands from `forward` to `backward`."""
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]: ...
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+    def mark_dirty(self, *tensors: Tensor) -> None: ...
+
+
 class _GuidedReLU(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, in_place: bool) -> Tensor:
+    def forward(ctx: _Context, x: Tensor, in_place: bool) -> Tensor:
         if in_place:
             y = x.relu_()
             ctx.mark_dirty(y)
@@ -31,14 +42,14 @@ class _GuidedReLU(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: _Context, *gradients: Tensor) -> tuple[Tensor, None]:
         (y,) = ctx.saved_tensors
         return torch.ops.aten.threshold_backward(gradients[0].relu(), y, 0), None
 
 
 class _DeconvReLU(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, in_place: bool) -> Tensor:
+    def forward(ctx: _Context, x: Tensor, in_place: bool) -> Tensor:
         if not in_place:
             return x.relu()
         y = x.relu_()
@@ -46,7 +57,7 @@ class _DeconvReLU(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: _Context, *gradients: Tensor) -> tuple[Tensor, None]:
         return gradients[0].relu(), None
 
 
@@ -57,11 +68,11 @@ class _ReluMode(TorchFunctionMode):
 
     def __torch_function__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         types: Sequence[type],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> object:
         kwargs = kwargs or {}
         if func is F.relu:
             return self._relu(*args, **kwargs)
@@ -71,7 +82,7 @@ class _ReluMode(TorchFunctionMode):
             return self._relu(args[0] if args else kwargs["input"], True)
         return func(*args, **kwargs)
 
-    def _relu(self, input: Tensor, inplace: bool = False) -> Any:  # the parameter names of F.relu
+    def _relu(self, input: Tensor, inplace: bool = False) -> object:  # the parameter names of F.relu
         return self.rule.apply(input, inplace)  # type: ignore[no-untyped-call]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from roarfast._files import create_memmap, delete_own_folder, publish_folder, re
 from roarfast.explain.files import Journal, locked
 from roarfast.explain.hashing import checksum, file_checksum
 from roarfast.explain.names import Name, split_name
+
+Rows: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[np.int64] | npt.NDArray[np.bool_]"
+"""What indexes an axis."""
 
 FORMAT = 1
 _FILES = ("maps.npy", "scales.npy", "tv.npy")
@@ -29,7 +32,7 @@ class StoreCorrupt(ValueError):
     """A stored file is not what was written."""
 
 
-def differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def differences(stored: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:
     """The keys of `wanted` whose stored values differ, as readable lines."""
     return [
         f"{key}: stored {stored.get(key)!r}, asked for {value!r}"
@@ -70,7 +73,7 @@ class StoredMaps:
     def __len__(self) -> int:
         return int(self.raw.shape[0])
 
-    def __getitem__(self, key: Any) -> npt.NDArray[np.float32]:
+    def __getitem__(self, key: Rows | tuple[Rows, ...]) -> npt.NDArray[np.float32]:
         maps = np.asarray(self.raw[key], np.float32)
         if self.raw.dtype == np.float32:
             return maps
@@ -116,7 +119,7 @@ class AttributionStore:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, (str, Name)) and (self.folder(name) / "meta.json").exists()
 
-    def open(self, name: str | Name, expected: Mapping[str, Any] | None = None, verify: bool = True) -> StoredMaps:
+    def open(self, name: str | Name, expected: Mapping[str, object] | None = None, verify: bool = True) -> StoredMaps:
         """The maps of an estimator.
 
         Args:
@@ -178,7 +181,7 @@ def _partial(folder: Path) -> Path:
     return folder.with_name(folder.name + ".partial")
 
 
-def _make_way(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> None:
+def _make_way(folder: Path, identity: Mapping[str, object], overwrite: bool) -> None:
     if not folder.exists():
         return
     found = read_json(folder / "identity.json")
@@ -263,7 +266,7 @@ class MapWriter:
         self._journal.add(start, stop, self._checksum(start, stop))
         self.missing = [c for c in self.missing if c != (start, stop)]
 
-    def finish(self, extra: Mapping[str, Any]) -> None:
+    def finish(self, extra: Mapping[str, object]) -> None:
         """Makes the maps appear under their name, with metadata `extra` besides the identity."""
         if self.complete:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ class CheckpointError(RuntimeError):
     """A checkpoint that cannot be read or belongs to another training."""
 
 
-def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
+def save_checkpoint(path: str | Path, state: Mapping[str, object]) -> None:
     """Write a checkpoint: at any moment the file is the old one or the new one, whole.
 
     Args:
@@ -32,7 +33,7 @@ def save_checkpoint(path: str | Path, state: dict[str, Any]) -> None:
     write_atomic(path, seal(buffer.getvalue()))
 
 
-def load_checkpoint(path: str | Path, fingerprint: dict[str, Any] | None = None) -> dict[str, Any] | None:
+def load_checkpoint(path: str | Path, fingerprint: Mapping[str, object] | None = None) -> dict[str, Any] | None:
     """Read a checkpoint; None if there is no file.
 
     Args:

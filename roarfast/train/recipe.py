@@ -6,16 +6,18 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from roarfast._types import Json
+
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("cosine", "linear", "step", "constant")
 PRECISIONS = ("auto", "float32", "float16", "bfloat16")
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _in(value: Any, low: float, high: float) -> bool:
+def _in(value: object, low: float, high: float) -> bool:
     return (
         isinstance(value, (int, float))
         and not isinstance(value, bool)
@@ -24,7 +26,7 @@ def _in(value: Any, low: float, high: float) -> bool:
     )
 
 
-def _require(name: str, value: Any, ok: bool, allowed: str) -> None:
+def _require(name: str, value: object, ok: bool, allowed: str) -> None:
     if not ok:
         raise ValueError(f"recipe: {name} must be {allowed}, got {value!r}")
 
@@ -163,7 +165,7 @@ class Recipe:
         weight = 0.5 * (1 + math.cos(math.pi * fraction)) if self.schedule == "cosine" else 1 - fraction
         return self.final_lr + (self.lr - self.final_lr) * weight
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Plain values, for configs, hashes and result files.
 
         Fields that came after the first stored runs are left out at their defaults, so that old hashes stay valid.
@@ -177,7 +179,7 @@ class Recipe:
             values |= {"scale": list(self.scale), "ratio": list(self.ratio)}
         return values
 
-    def as_hashed(self) -> dict[str, Any]:
+    def as_hashed(self) -> dict[str, Json]:
         """The values as keys and checkpoints spell them: `layout` by its first name, so that old ones stay valid."""
         values = self.as_dict()
         return values | {"channels_last": values.pop("layout") == "NHWC"}

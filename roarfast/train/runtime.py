@@ -7,8 +7,8 @@ import importlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import torch
 
@@ -60,7 +60,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: Any = None
+        self._previous: Callable[[int, FrameType | None], object] | int | None = None
         self._installed = False
 
     def __enter__(self) -> StopRequest:
@@ -69,7 +69,7 @@ class StopRequest:
             self._installed = True
         return self
 
-    def _on_interrupt(self, *_: Any) -> None:
+    def _on_interrupt(self, *_: object) -> None:
         self.requested = True
         signal.signal(signal.SIGINT, self._previous or signal.default_int_handler)
 

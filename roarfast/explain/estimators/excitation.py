@@ -8,7 +8,7 @@ where one neuron feeds one, pass it on; maximum pooling gives all of it to the w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -24,17 +24,28 @@ _ONE_TO_ONE = {F.batch_norm, F.instance_norm, F.dropout, F.hardtanh, F.relu6, F.
 _AVERAGES = {F.avg_pool2d, torch._C._nn.avg_pool2d, F.adaptive_avg_pool2d}
 
 
+class _Context(Protocol):
+    """What autograd hands from `forward` to `backward`."""
+
+    excited: Callable[[Tensor], Tensor]
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]: ...
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
 class _Split(torch.autograd.Function):
     """A linear map: forward as it is, backward in proportion to positive input times positive weight."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, excited: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def forward(ctx: _Context, y: Tensor, excited: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         ctx.excited = excited
         ctx.save_for_backward(x)
         return y.clone()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: _Context, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (x,) = ctx.saved_tensors
         with torch.enable_grad():
             a = x.detach().relu().requires_grad_()
@@ -48,11 +59,11 @@ class _Pass(torch.autograd.Function):
     """Forward as it is, backward unchanged."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, x: Tensor) -> Tensor:
+    def forward(ctx: object, y: Tensor, x: Tensor) -> Tensor:
         return y.clone()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: object, *gradients: Tensor) -> tuple[None, Tensor]:
         return None, gradients[0]
 
 
@@ -60,12 +71,12 @@ class _Merge(torch.autograd.Function):
     """A sum of two branches: backward in proportion to what is positive of each."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    def forward(ctx: _Context, y: Tensor, u: Tensor, v: Tensor) -> Tensor:
         ctx.save_for_backward(u, v)
         return y.clone()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: _Context, *gradients: Tensor) -> tuple[None, Tensor, Tensor]:
         u, v = (t.relu() for t in ctx.saved_tensors)
         total = u + v
         share = torch.where(total > 0, gradients[0] / total.clamp_min(torch.finfo(total.dtype).tiny), 0)
@@ -75,11 +86,11 @@ class _Merge(torch.autograd.Function):
 class _ExcitationMode(TorchFunctionMode):
     def __torch_function__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         kwargs = dict(kwargs or {})
         x = args[0] if args else kwargs.get("input")
         if not isinstance(x, Tensor) or not x.requires_grad:
@@ -101,7 +112,7 @@ class _ExcitationMode(TorchFunctionMode):
             return _Merge.apply(y, x, args[1])  # type: ignore[no-untyped-call]
         return func(*args, **kwargs)
 
-    def _split(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _split(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, object]) -> object:
         x, weight, *rest = args
         with torch.no_grad():
             y = func(*args, **kwargs)

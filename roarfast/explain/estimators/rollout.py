@@ -32,7 +32,7 @@ class _Attention(TorchFunctionMode):
         types: Sequence[type],
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> object:
         given = dict(kwargs or {})
         if func is F.multi_head_attention_forward:
             asked = given.get("need_weights", True), given.get("average_attn_weights", True)
