@@ -66,3 +66,25 @@ def test_links_inside_lead_somewhere(path: Path) -> None:
 def test_the_readme_is_short() -> None:
     shown = re.sub(r"<!--.*?-->", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert len(shown.split()) <= 700
+
+
+def test_speeds_of_the_readme_are_measured() -> None:
+    """Each is a ratio of docs/performance.md, of that op and size."""
+    shown = (ROOT / "README.md").read_text().split("## Speed")[1].split("## Install")[0]
+    rows = re.findall(r"^\| `(\w+)[^`]*` \| ([^|]+) \| [^|]+: (\d+) \|$", shown, re.MULTILINE)
+    measured, op = set(), ""
+    for name_, case, rivals in re.findall(
+        r"^\| (?:`(\w+)`)? *\| ([^|]+) \| [^|]+ \| ([^|]+) \|$",
+        (ROOT / "docs/performance.md").read_text(),
+        re.MULTILINE,
+    ):
+        op = name_ or op
+        measured |= {(op, case, ratio) for ratio in re.findall(r"\*\*(\d+)\*\*", rivals)}
+    assert len(rows) == 5
+    for op, size, ratio in rows:
+        words = size.split(", ")
+        assert any(m[0] == op and m[2] == ratio and all(word in m[1] for word in words) for m in measured), (
+            op,
+            size,
+            ratio,
+        )
