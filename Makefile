@@ -19,7 +19,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 endif
 
-.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-install demo bench bench-check wheel lint tidy lint-workflows docs papers papers-run format kernels nightly clean compat golden bench-peers bench-peers-check fuzz put-back torture lock
+.PHONY: help build build-simt build-ptx test test-ptx traffic traffic-update mutants test-asan test-aarch64 test-oldest test-without-torch test-install demo bench bench-check wheel lint tidy lint-workflows docs papers papers-run format kernels nightly clean compat golden bench-peers bench-peers-check fuzz put-back torture lock
 help:
 	@echo "make test       build and run the tests (CPU kernels, and CUDA kernels executed on the host)"
 	@echo "make test-ptx   every op test on the PTX that nvcc makes of the CUDA kernels, executed on the host (needs nvcc)"
@@ -27,10 +27,11 @@ help:
 	@echo "make bench      ours beside SciPy, OpenCV, torch, numba and a memory copy, in one run"
 	@echo "make compat     the drop-ins of roarfast.compat against the packages they replace, in an environment of their own"
 	@echo "make bench-peers  ours beside Quantus, grad-cam and torchvision, in that environment"
-	@echo "make bench-check  fails where an op is slower than saved, as ratios to its rivals; make bench-peers-check: a drop-in"
+	@echo "make bench-check  fails where an op is slower than saved, as ratios to its rivals; make bench-peers-check: a drop-in; histograms in build/bench"
 	@echo "make lint       formatting, linting and types; make lint-workflows: the files of the CI service (needs npm)"
 	@echo "make tidy       clang-tidy over the CPU kernels and the bindings"
 	@echo "make test-install  an isolated pip install from the sdist, twice, without torch; make test-oldest: with the oldest torch"
+	@echo "make test-without-torch  the op tests in an environment without torch"
 	@echo "make test-asan  the CUDA kernels on the host under AddressSanitizer and UBSan"
 	@echo "make test-aarch64  the CPU kernels for aarch64 under qemu-user: the same bits as on this machine"
 	@echo "make fuzz       attack the ops at random under AddressSanitizer and UBSan, MINUTES=30 SEED=1"
@@ -107,6 +108,14 @@ test-oldest:
 	sed -e 's/^torch==.*/torch==2.6.0/' -e 's/^torchvision==.*/torchvision==0.21.0/' constraints.txt >build/oldest.txt
 	$(MAKE) test VENV=build/venv-oldest CONSTRAINTS=build/oldest.txt
 
+# The op tests where there is no torch, on the kernels built in place, in an environment of their own.
+WITHOUT_TORCH := build/venv-without-torch
+test-without-torch: build
+	test -x $(WITHOUT_TORCH)/bin/python || $(PYTHON) -m venv $(WITHOUT_TORCH)
+	$(WITHOUT_TORCH)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt numpy scipy pytest pytest-xdist hypothesis
+	! $(WITHOUT_TORCH)/bin/python -c 'import torch' 2>/dev/null
+	PYTHONPATH="$(CURDIR)" $(WITHOUT_TORCH)/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile tests/ops -k 'cpu and not simt' $(PYTEST_ARGS)
+
 test-install: $(BIN)/.packages
 	bash .ci/install
 
@@ -139,7 +148,8 @@ bench: build $(BIN)/.packages
 	$(BIN)/python bench/run.py
 
 bench-check: build $(BIN)/.packages
-	$(BIN)/python -m pytest bench --benchmark-only
+	mkdir -p build/bench
+	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=build/bench/speed.json --benchmark-histogram=build/bench/times
 
 # Other packages that we replace parts of: they conflict with ours, so they get an environment of their own. The kernels are
 # those built in place. road_evaluation joins in if ROARFAST_PEERS names a folder with a copy.
