@@ -75,6 +75,17 @@ plt.show()
 
 # %%
 # The report is one HTML file with these figures, an audit of post-processings, examples and tables. ``roarfast run``
-# ends with it; ``roarfast report RUN`` makes it again.
+# ends with it; ``roarfast report RUN`` makes it again. Its summary, and one of its figures:
 
-print(sorted(path.name for path in (folder / "run").iterdir() if not path.name.startswith(".")))
+from roarfast.report import build, summary
+
+page = build(folder / "run")
+print(summary(study.results, page).replace(str(folder), "…"))
+
+# %%
+
+drawn = next((page.parent / "figures").glob("*-roar-morf-curves.png"))
+figure, axis = plt.subplots(figsize=(9, 5), constrained_layout=True)
+axis.imshow(plt.imread(drawn))
+axis.axis("off")
+plt.show()
