@@ -21,6 +21,7 @@ TITLES = {"cifar10-subset": "CIFAR-10", "svhn-subset": "SVHN", "cub20": "CUB-200
 NAMES = {"road": "ROAD", "deletion": "Deletion"}
 """The scores of the page."""
 PARTS = ("shape", "image", "model")
+ROAR_PARTS = ("damage", "shape", "class", "image")
 HATCHES = {"shape": "", "image": "//", "model": "xx"}  # never by colour alone
 SMOOTHING = ("gaussian(1)", "max(3)")
 PHOTOS, SECOND_NETWORK, WIDE = "imagenet-photos", "lite1", "gaussian(7)"
@@ -288,6 +289,7 @@ def page(tables: Tables) -> str:
         "",
         *(_found(tables, d) for d in tables.with_protocol("road")),
         *_found_on_photos(tables.folder),
+        *_found_for_roar(tables),
         "",
         f"![Stacked bars of shape, image and model, plain and blurred]({_bars(tables, 'road')})",
         "",
@@ -391,7 +393,54 @@ def roar(tables: Tables) -> list[str]:
     if alone:
         shown = ", ".join(f"{pretty(r['estimator'])} {r['postprocess']} {points(r, 'accuracy')} %" for r in alone)
         lines += ["", f"A net that sees nothing but the masks: {shown} (chance 10 %)."]
+    return [*lines, "", *_roar_parts(tables)]
+
+
+def _roar_parts(tables: Tables) -> list[str]:
+    """What the damage of a retrained net is made of."""
+    rows = tables.read("roar-parts")
+    if not rows:
+        return []
+    lines = [
+        "Taken apart by whose masks both training and test images get: *shape* = nothing removed − any other image's; *class* = any other image's − "
+        "those of another image of the class; *image* = those of another image of the class − own. Below 0 a mask that fits its image or class costs "
+        "*less* than one that does not: what it hides, its outline tells. Points, t-intervals over trials.",
+        "",
+        "| estimator | k | damage | shape | class | image |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {pretty(r['estimators'])} | {r['postprocess']} | "
+        + " | ".join(with_interval(r, n) for n in ROAR_PARTS)
+        + " |"
+        for r in rows
+        if r["what"] == "parts"
+    ]
+    lines += [
+        "",
+        "What the filter changes of these:",
+        "",
+        "| estimator | k | damage | shape | class | image |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {pretty(r['estimators']) if '^' in r['estimators'] else r['estimators']} | {r['postprocess']} | "
+        + " | ".join(with_interval(r, n) for n in ROAR_PARTS)
+        + " |"
+        for r in rows
+        if r["what"] == "change"
+    ]
     return [*lines, ""]
+
+
+def _found_for_roar(tables: Tables) -> list[str]:
+    """The result of retraining in one sentence."""
+    return [
+        f"- **ROAR** (CIFAR-10, t = 0.5, {row['trials']} trials): {row['postprocess']} adds {with_interval(row, 'damage')} points of damage, in the mean over the "
+        f"estimators that ask the model: shape {with_interval(row, 'shape')}, class {with_interval(row, 'class')}, image {with_interval(row, 'image')}; of the model it has "
+        "nothing, by symmetry."
+        for row in tables.read("roar-parts", what="change", estimators="estimators that ask the model")
+    ]
 
 
 def main() -> None:

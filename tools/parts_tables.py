@@ -11,6 +11,7 @@
 | pairs.csv | the model part where two base models agree, and where they do not |
 | gates.csv | something the page must show, and whether it does |
 | roar.csv | the accuracy of a retrained net with own and with moved masks |
+| roar-parts.csv | what the damage of a retrained net is made of, and what a post-processing changes of it |
 
 Rows of data sets that no RUN is of stay as they are. Intervals are 95 %, BCa, over test images that are resampled together for
 everything that is compared, or t-intervals over trials where the column says so.
@@ -310,28 +311,67 @@ def smoothness(parts: Sequence[Row]) -> list[Row]:
     return found
 
 
-def roar_rows(folder: Path) -> list[Row]:
-    """Accuracies of retrained nets by masks, and differences from own masks, with t-intervals over trials."""
-    results = load(folder)
-    arms: dict[tuple[str, str, str, str], dict[int, float]] = {}
+Arms = dict[tuple[str, str, str, str], dict[int, float]]
+"""Accuracy by trial, for (protocol, estimator, post-processing, null)."""
+
+
+def roar_arms(results: StudyResults) -> tuple[Arms, dict[int, float]]:
+    """What retrained nets reach, and by trial what one reaches with nothing removed."""
+    arms: Arms = {}
     for r in results:
         if r.status == "done" and r.protocol in ("roar", "mask-only") and r.accuracy is not None:
             arms.setdefault((r.protocol, r.estimator, r.postprocess, r.null), {})[r.trial] = r.accuracy
-    base = {r.trial: float(r.accuracy or 0) for r in results if r.protocol == "base" and r.status == "done"}
+    return arms, {r.trial: float(r.accuracy or 0) for r in results if r.protocol == "base" and r.status == "done"}
+
+
+def roar_rows(arms: Arms, base: dict[int, float], dataset: str) -> list[Row]:
+    """Accuracies of retrained nets by masks, and differences from own masks, with t-intervals over trials."""
     rows = []
     for (protocol, e, k, null), accuracy in arms.items():
         own = arms.get((protocol, e, k, "own"), {})
         both = sorted(set(own) & set(accuracy))
-        row: Row = {
-            "dataset": results.records[0].dataset,
-            "protocol": protocol,
-            "estimator": e,
-            "postprocess": k,
-            "null": null,
-        }
+        row: Row = {"dataset": dataset, "protocol": protocol, "estimator": e, "postprocess": k, "null": null}
         row |= {"trials": len(accuracy), "base": float(np.mean(list(base.values())))}
         row |= numbers("accuracy", trial_interval(np.array(list(accuracy.values()))))
         rows.append(row | numbers("minus_own", trial_interval(np.array([accuracy[t] - own[t] for t in both]))))
+    return rows
+
+
+ROAR_PARTS = {
+    "damage": ("base", "own"),
+    "shape": ("base", "swap"),
+    "class": ("swap", "swap-class"),
+    "image": ("swap-class", "own"),
+}
+"""Of what a retrained net lost: accuracy with one kind of masks minus accuracy with another. The last three add up to the first."""
+
+
+def roar_parts(arms: Arms, base: dict[int, float]) -> list[Row]:
+    """The parts of each map, then what a post-processing changes of them, also in the mean over the estimators that ask the model."""
+    found: dict[Map, Floats] = {}  # [parts, trials]
+    for e, k in dict.fromkeys((key[1], key[2]) for key in arms if key[0] == "roar"):
+        by_null = {null: arms.get(("roar", e, k, null), {}) for null in ("own", "swap", "swap-class")} | {"base": base}
+        trials = sorted(set.intersection(*(set(one) for one in by_null.values())))
+        if trials:
+            found[e, k] = np.array([[by_null[a][t] - by_null[b][t] for t in trials] for a, b in ROAR_PARTS.values()])
+
+    def row(what: str, estimators: str, k: str, values: Floats) -> Row:
+        row: Row = {"what": what, "estimators": estimators, "postprocess": k, "trials": values.shape[1]}
+        for name, of_trials in zip(ROAR_PARTS, values):
+            row |= numbers(name, trial_interval(of_trials))
+        return row
+
+    rows = [row("parts", e, k, values) for (e, k), values in found.items()]
+    changes = {
+        (e, k): values - found[e, "plain"]
+        for (e, k), values in found.items()
+        if k != "plain" and found.get((e, "plain"), values[:, :0]).shape == values.shape
+    }
+    rows += [row("change", e, k, values) for (e, k), values in changes.items()]
+    for k in dict.fromkeys(k for _, k in changes):
+        asking = [values for (e, one), values in changes.items() if one == k and e in ASK_THE_MODEL]
+        if len(asking) > 1 and len({values.shape for values in asking}) == 1:
+            rows.append(row("change", "estimators that ask the model", k, np.mean(asking, 0)))
     return rows
 
 
@@ -372,7 +412,10 @@ def main() -> None:
         renew(args.out / "gates.csv", [row for t in tables for row in t.gates])
         renew(args.out / "smoothness.csv", smoothness(parts))
     if args.roar:
-        write(args.out / "roar.csv", roar_rows(args.roar))
+        results = load(args.roar)
+        arms, base = roar_arms(results)
+        write(args.out / "roar.csv", roar_rows(arms, base, results.records[0].dataset))
+        write(args.out / "roar-parts.csv", roar_parts(arms, base))
     print(args.out)
 
 

@@ -116,3 +116,47 @@ def test_photos_are_a_panel_of_their_own(tables: Path, tmp_path: Path) -> None:
     assert (tmp_path / "parts" / "road-parts.png").read_bytes() != (tables / "out" / "road-parts.png").read_bytes()
     same = (folder / "deletion-parts.png" for folder in (tmp_path / "parts", tables / "out"))
     assert len({path.read_bytes() for path in same}) == 1
+
+
+def test_the_parts_of_a_retrained_net_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    import parts_page
+    import parts_tables
+
+    rng = np.random.default_rng(0)
+    kinds = [(e, k) for e in ("grad^2", "ig^2", "sobel^2") for k in ("plain", "gaussian(1)")]
+    arms = {
+        ("roar", e, k, null): {t: rng.random() for t in range(4)}
+        for e, k in kinds
+        for null in ("own", "swap", "swap-class")
+    }
+    del arms["roar", "ig^2", "plain", "swap"][
+        2
+    ]  # a cell that failed: its trial is left out of this map, and of no other
+    arms["roar", "grad^2", "plain", "model"] = {0: 0.5}
+    arms["mask-only", "grad^2", "plain", "own"] = {0: 0.3}
+    base = {t: 0.9 for t in range(4)}
+    found = {(r["what"], r["estimators"], r["postprocess"]): r for r in parts_tables.roar_parts(arms, base)}
+    one = found["parts", "sobel^2", "gaussian(1)"]
+    own = np.mean(list(arms["roar", "sobel^2", "gaussian(1)", "own"].values()))
+    assert one["damage"] == pytest.approx(0.9 - own) and one["trials"] == 4
+    assert one["shape"] + one["class"] + one["image"] == pytest.approx(one["damage"])
+    assert found["parts", "ig^2", "plain"]["trials"] == 3 and ("change", "ig^2", "gaussian(1)") not in found
+    change = found["change", "sobel^2", "gaussian(1)"]
+    assert change["class"] == pytest.approx(one["class"] - found["parts", "sobel^2", "plain"]["class"])
+    assert not [key for key in found if key[1] == "estimators that ask the model"], "of one estimator there is no mean"
+
+    arms["roar", "ig^2", "plain", "swap"][2] = 0.5
+    rows_ = parts_tables.roar_parts(arms, base)
+    mean = next(r for r in rows_ if r["estimators"] == "estimators that ask the model")
+    changes = {r["estimators"]: r for r in rows_ if r["what"] == "change"}
+    assert mean["image"] == pytest.approx((changes["grad^2"]["image"] + changes["ig^2"]["image"]) / 2)
+    parts_tables.write(tmp_path / "roar.csv", parts_tables.roar_rows(arms, base, "cifar10-subset"))
+    parts_tables.write(tmp_path / "roar-parts.csv", rows_)
+    (tmp_path / "parts.csv").write_text("dataset,protocol\n")
+    shown = "\n".join(parts_page.roar(parts_page.Tables(tmp_path)))
+    assert (
+        shown.count("| sobel² | gaussian(1) |") == 1 + 2 + 2
+        and "| estimators that ask the model | gaussian(1) |" in shown
+    )
+    assert "A net that sees nothing but the masks: grad² plain 30.0 %" in shown
