@@ -84,11 +84,13 @@ class Work:
         name: A word for `papers.py --run --only`.
         commands: In order. `DATA` stands for the folder of the data files, `RUNS` for a folder of run folders.
         minutes: Measured on two cores, all commands together; None: not measured.
+        known: What is known of its time where that was not measured.
     """
 
     name: str
     commands: tuple[str, ...]
     minutes: float | None = None
+    known: str = "not timed"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def cell(text: str) -> str:
 def shown(work: Work) -> str:
     """Its commands, and what they take."""
     commands = ", then ".join(f"`{command}`" for command in work.commands)
-    return f"{commands} ({'not timed' if work.minutes is None else f'{work.minutes:g} minutes'})"
+    return f"{commands} ({work.known if work.minutes is None else f'{work.minutes:g} minutes'})"
 
 
 def all_work() -> list[Work]:
@@ -96,7 +96,15 @@ def page_part() -> str:
             fields = [claim.where, claim.text, claim.data, claim.theirs, found, f"**{verdict}**", number]
             lines.append("| " + " | ".join(cell(field) for field in fields) + " |")
         lines.append("")
-    lines += ["### Commands", "", *(f"{number}. {shown(work)}" for work, number in numbers.items())]
+    hours = sum(work.minutes or 0 for work in numbers) / 60
+    lines += [
+        "### Commands",
+        "",
+        f"Times are of two cores; those that were measured are {hours:.1f} hours in all. `make papers-run DATA=FOLDER` runs them one after the other; "
+        "killed, it goes on where it was.",
+        "",
+        *(f"{number}. {shown(work)}" for work, number in numbers.items()),
+    ]
     tally = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1]))
     intro = f"Of {sum(counts.values())} rows: {tally}. **What did not hold:** {'; '.join(failed) or 'nothing'}."
     return "\n".join([intro, "", *lines]).rstrip() + "\n"
