@@ -181,6 +181,7 @@ PARTS = Work(
         "python tools/parts_tables.py RUNS/parts-cifar10 RUNS/parts-svhn RUNS/parts-cub20 --roar RUNS/parts-cifar10-roar",
         "python tools/parts_page.py",
     ),
+    known="the last of these studies 69 minutes beside other work, the others not timed",
 )
 ROAR_PARTS = "CIFAR-10, 5,000 + 2,000, five trials"
 
