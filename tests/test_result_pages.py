@@ -102,3 +102,22 @@ def test_the_page_of_parts_is_what_its_tables_say(tmp_path: Path) -> None:
     page = tmp_path / "parts" / "README.md"
     subprocess.run([sys.executable, str(TOOLS / "parts_page.py"), str(page.parent)], check=True, cwd=ROOT)
     assert page.read_text() == (RESULTS / "parts" / "README.md").read_text()
+
+
+def test_the_claims_of_the_tool_are_those_of_the_committed_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    import score_claims
+
+    class Nothing:
+        value = 0.0
+
+        def __sub__(self, other: object) -> Nothing:
+            return self
+
+        def interval(self) -> tuple[float, float]:
+            return -1.0, 1.0
+
+    with (RESULTS / "scores-cifar10" / "claims.csv").open() as file:
+        committed = [tuple(r[c] for c in ("paper", "claim", "comparison", "claimed")) for r in csv.DictReader(file)]
+    made = score_claims.claims(lambda *key: Nothing())
+    assert [(c.paper, c.text, d.what, f"{d.says} 0") for c in made for d in c.comparisons] == committed

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 import parts_page
-from score_claims import Claim, Comparison, Run, write
+from compared import ENSEMBLES, Claim, Comparison, Key, of_002, of_004, write, write_claims
+from score_claims import Run
 
 from roarfast.metrics import bootstrap, common_low, equal_damage_draws
 from roarfast.metrics.resampling import Resampled, weighted_mean
@@ -41,7 +42,7 @@ NAMES = {
     "deeplift": "DeepLift",
     "rand": "random",
 }
-ENSEMBLES, MAPS = ("sg(ig)", "sg-sq(ig)", "vg(ig)"), tuple(name for name in NAMES if name != "rand")
+MAPS = tuple(name for name in NAMES if name != "rand")
 STEPS = ("plain", "gaussian(1)", "gaussian(7)")
 BLUR = STEPS[1:]
 BETTER = {
@@ -63,7 +64,6 @@ OTHERS = {
     "normalised": "fresh weights, normalised",
     "lite1": "EfficientNet-Lite1, trained",
 }
-Key = tuple[str, str, str]  # score, estimator, post-processing
 Row = dict[str, str]
 
 
@@ -122,73 +122,15 @@ def scores(run: Run, n: int, resamples: int) -> Iterator[tuple[Key, Resampled]]:
                     yield (f"{of} at {rate:g}, {name}", e, k), drawn(answers.values(of)[j])
 
 
-def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
+def claims(table: dict[Key, Resampled], folder: Path) -> list[Claim]:
     """The claims, for plain maps unless they say otherwise."""
 
-    def against(score: str, ones: tuple[str, ...], other: str, says: str) -> list[Comparison]:
-        return [
-            Comparison(
-                f"{NAMES[e]} − {NAMES[other]}, {score}", get[score, e, "plain"] - get[score, other, "plain"], says
-            )
-            for e in ones
-        ]
+    def get(score: str, estimator: str, k: str) -> Resampled:
+        return table[score, estimator, k]
 
-    def at(one: str, which: int, says: str) -> list[Comparison]:
-        _, name, rate = AT[which]
-        return [c for of in ("accuracy", "log-ratio") for c in against(f"{of} at {rate:g}, {name}", (one,), "gc", says)]
-
-    others = ("ig", *ENSEMBLES, "deeplift")
-    found = [
-        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG", against("soundness", ENSEMBLES, "ig", ">")),
-        Claim(
-            "002, Fig. 8a",
-            "IG's ensembles are sounder than IG by the algorithm as printed",
-            against("soundness, as printed", ENSEMBLES, "ig", ">"),
-        ),
-        Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
-        Claim(
-            "002, Fig. 8b",
-            "IG-SQ and IG-Var are not more complete than IG",
-            against("completeness", ENSEMBLES[1:], "ig", "not >"),
-        ),
-        Claim(
-            "002, Fig. 8c, d",
-            "ensembles are no clear gain in ROAD (most relevant first) and deletion",
-            against("ROAD most relevant first", ENSEMBLES, "ig", "not <")
-            + against("deletion", ENSEMBLES, "ig", "not <"),
-        ),
-        Claim(
-            "002, Fig. 15",
-            "ensembles are no clear gain in ROAD with the least relevant first",
-            against("ROAD least relevant first", ENSEMBLES, "ig", "not >"),
-        ),
-        Claim(
-            "002, Fig. 9",
-            "Grad-CAM is sounder than IG, its ensembles and DeepLift",
-            [
-                Comparison(
-                    f"Grad-CAM − {NAMES[e]}, soundness",
-                    get["soundness", "gc", "plain"] - get["soundness", e, "plain"],
-                    ">",
-                )
-                for e in others
-            ],
-        ),
-        Claim(
-            "002, Theorem 4.12",
-            "maps are more complete than random pixels of the same number in each photo",
-            [Comparison(f"{NAMES[e]}, excess", get["completeness, excess", e, "plain"], ">") for e in MAPS],
-        ),
-        Claim("004, Fig. 1", "black random pixels do more damage than Grad-CAM's", at("rand", 0, "<")),
-        Claim(
-            "004, Fig. 4",
-            "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's",
-            at("grad", 0, "<"),
-        ),
-        Claim("ours", "random pixels in the mean colour do more damage than Grad-CAM's", at("rand", 1, "<")),
-        Claim("ours", "imputed random pixels do less damage than Grad-CAM's", at("rand", 2, ">")),
-        *referenced(folder),
-    ]
+    found = of_002(get, NAMES, ("ig", *ENSEMBLES, "deeplift"), "IG, its ensembles and DeepLift", "photo")
+    found += of_004(get, NAMES, [(name, rate) for _, name, rate in AT])
+    found += referenced(folder)
     for k in BLUR:
         for score, sign, paper in (
             ("ROAD most relevant first", "<", "000"),
@@ -201,7 +143,7 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
                     paper,
                     f"{k} {way} {score}",
                     [
-                        Comparison(f"{NAMES[e]}: {k} − plain, {score}", get[score, e, k] - get[score, e, "plain"], sign)
+                        Comparison(f"{NAMES[e]}: {k} − plain, {score}", get(score, e, k) - get(score, e, "plain"), sign)
                         for e in MAPS
                     ],
                 )
@@ -213,7 +155,7 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
                 [
                     Comparison(
                         f"{NAMES[e]}: {k} − plain, equal damage",
-                        get["equal damage", e, k] - get["equal damage", e, "plain"],
+                        get("equal damage", e, k) - get("equal damage", e, "plain"),
                         "not >",
                     )
                     for e in MAPS
@@ -225,8 +167,8 @@ def claims(get: dict[Key, Resampled], folder: Path) -> list[Claim]:
             "ours",
             "masks of random pixels do the damage of those of other photos",
             [
-                Comparison("random, excess", get["excess", "rand", "plain"], "not >"),
-                Comparison("random, excess", get["excess", "rand", "plain"], "not <"),
+                Comparison("random, excess", get("excess", "rand", "plain"), "not >"),
+                Comparison("random, excess", get("excess", "rand", "plain"), "not <"),
             ],
         )
     )
@@ -317,24 +259,7 @@ def tables(run: Run, folder: Path, resamples: int) -> None:
         [[*key, n, float(r.value), *r.interval()] for key, r in table.items()],
     )
     made = claims(table, folder)
-    write(
-        folder / "claims.csv",
-        ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"],
-        [
-            [
-                c.paper,
-                c.text,
-                c.verdict,
-                d.what,
-                float(d.difference.value),
-                *d.difference.interval(),
-                f"{d.says} 0",
-                d.verdict,
-            ]
-            for c in made
-            for d in c.comparisons
-        ],
-    )
+    write_claims(folder / "claims.csv", made)
     write(
         folder / "curves.csv",
         ["protocol", "estimator", "postprocess", "order", "null", "rate", "accuracy", "probability", "removed"],

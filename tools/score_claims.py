@@ -9,13 +9,13 @@ BCa, over test images that are resampled together for everything that is compare
 from __future__ import annotations
 
 import argparse
-import csv
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from compared import ENSEMBLES, Claim, Comparison, Get, Key, of_002, of_004, write, write_claims
 
 import roarfast as rf
 from roarfast import metrics
@@ -40,7 +40,6 @@ NAMES = {
     "grad": "Grad",
     "rand": "random",
 }
-ENSEMBLES = ("sg(ig)", "sg-sq(ig)", "vg(ig)")
 BETTER = {
     "soundness": "higher",
     "soundness, as printed": "higher",
@@ -52,7 +51,6 @@ BETTER = {
     "insertion": "higher",
     "flipping": "lower",
 }
-Key = tuple[str, str, str]  # score, estimator, post-processing
 
 
 class Run:
@@ -128,133 +126,11 @@ def mean_of(statistics: list[Statistic]) -> Statistic:
     return lambda weights: np.asarray(np.mean([f(weights) for f in statistics], 0))
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One minus another, and what a claim says of the difference: `">"`, `"<"`, `"not >"`, `"not <"` 0."""
-
-    what: str
-    difference: Resampled
-    says: str
-
-    @property
-    def verdict(self) -> str:
-        """`"holds"`, `"fails"` or `"open"`: the interval holds 0."""
-        low, high = self.difference.interval()
-        if np.isnan(low):
-            return "open"
-        if self.says.startswith("not"):
-            return "fails" if (low > 0 if self.says.endswith(">") else high < 0) else "holds"
-        right, wrong = (low > 0, high < 0) if self.says == ">" else (high < 0, low > 0)
-        return "holds" if right else "fails" if wrong else "open"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of a paper and the comparisons that test it."""
-
-    paper: str
-    text: str
-    comparisons: list[Comparison]
-
-    @property
-    def verdict(self) -> str:
-        """In a few words."""
-        found = [c.verdict for c in self.comparisons]
-        if all(v == "holds" for v in found):
-            return "holds"
-        if "holds" not in found and "fails" not in found:
-            return "cannot be told here"
-        counts = [
-            f"{found.count(v)} {name}"
-            for v, name in (("holds", "hold"), ("fails", "fail"), ("open", "open"))
-            if v in found
-        ]
-        return f"{'partly' if 'holds' in found else 'does not hold'}: {', '.join(counts)} of {len(found)}"
-
-
-def claims(get: Callable[[str, str, str], Resampled]) -> list[Claim]:
+def claims(get: Get) -> list[Claim]:
     """The claims, for plain maps unless they say otherwise."""
-
-    def against(score: str, ones: tuple[str, ...], other: str, says: str, k: str = "plain") -> list[Comparison]:
-        rand = "plain" if other == "rand" else k
-        return [
-            Comparison(
-                f"{NAMES[e]} − {NAMES[other]}, {score}",
-                get(score, e, "plain" if e == "rand" else k) - get(score, other, rand),
-                says,
-            )
-            for e in ones
-        ]
-
     ig = ("ig", *ENSEMBLES)
-    found = [
-        Claim("002, Fig. 8a", "IG's ensembles are sounder than IG", against("soundness", ENSEMBLES, "ig", ">")),
-        Claim(
-            "002, Fig. 8a",
-            "IG's ensembles are sounder than IG by the algorithm as printed",
-            against("soundness, as printed", ENSEMBLES, "ig", ">"),
-        ),
-        Claim("002, Fig. 8b", "IG-SG is more complete than IG", against("completeness", ("sg(ig)",), "ig", ">")),
-        Claim(
-            "002, Fig. 8b",
-            "IG-SQ and IG-Var are not more complete than IG",
-            against("completeness", ENSEMBLES[1:], "ig", "not >"),
-        ),
-        Claim(
-            "002, Fig. 8c, d",
-            "ensembles are no clear gain in ROAD (most relevant first) and deletion",
-            against("ROAD most relevant first", ENSEMBLES, "ig", "not <")
-            + against("deletion", ENSEMBLES, "ig", "not <"),
-        ),
-        Claim(
-            "002, Fig. 15",
-            "ensembles are no clear gain in ROAD with the least relevant first",
-            against("ROAD least relevant first", ENSEMBLES, "ig", "not >"),
-        ),
-        Claim(
-            "002, Fig. 9",
-            "Grad-CAM is sounder than IG and its ensembles",
-            [
-                Comparison(
-                    f"Grad-CAM − {NAMES[e]}, soundness",
-                    get("soundness", "gc", "plain") - get("soundness", e, "plain"),
-                    ">",
-                )
-                for e in ig
-            ],
-        ),
-        Claim(
-            "002, Theorem 4.12",
-            "maps are more complete than random pixels of the same number in each image",
-            [
-                Comparison(f"{NAMES[e]}, excess", get("completeness, excess", e, "plain"), ">")
-                for e in (*ig, "gc", "grad")
-            ],
-        ),
-        *(
-            Claim(
-                paper,
-                text,
-                [
-                    c
-                    for of in ("accuracy", "log-ratio")
-                    for c in against(f"{of} at {RATE:g}, {fill}", (one,), "gc", says)
-                ],
-            )
-            for paper, text, one, fill, says in (
-                ("004, Fig. 1", "black random pixels do more damage than Grad-CAM's", "rand", "zeros", "<"),
-                (
-                    "004, Fig. 4",
-                    "black pixels of the gradient, isolated ones, do more damage than Grad-CAM's",
-                    "grad",
-                    "zeros",
-                    "<",
-                ),
-                ("ours", "random pixels in the mean colour do more damage than Grad-CAM's", "rand", "mean colour", "<"),
-                ("ours", "imputed random pixels do less damage than Grad-CAM's", "rand", "imputed", ">"),
-            )
-        ),
-    ]
+    found = of_002(get, NAMES, ig, "IG and its ensembles", "image")
+    found += of_004(get, NAMES, [(fill, RATE) for fill in ("zeros", "mean colour", "imputed")])
     for score, sign in (
         ("ROAD most relevant first", "<"),
         ("deletion", ">"),
@@ -401,24 +277,7 @@ def main() -> None:
         ["score", "estimator", "postprocess", "value", "low", "high", *(f"trial {t}" for t in run.trials)],
         [[*key, float(r.value), *r.interval(), *trials[key]] for key, r in table.items()],
     )
-    write(
-        arguments.out / "claims.csv",
-        ["paper", "claim", "verdict", "comparison", "difference", "low", "high", "claimed", "comparison verdict"],
-        [
-            [
-                c.paper,
-                c.text,
-                c.verdict,
-                d.what,
-                float(d.difference.value),
-                *d.difference.interval(),
-                f"{d.says} 0",
-                d.verdict,
-            ]
-            for c in made
-            for d in c.comparisons
-        ],
-    )
+    write_claims(arguments.out / "claims.csv", made)
     sign = {"higher": 1, "lower": -1}
     same = agreement(
         {
@@ -481,13 +340,6 @@ def main() -> None:
             )
     (arguments.out / "README.md").write_text(text + "\n" + "\n".join(rows) + "\n")
     print(text)
-
-
-def write(path: Path, head: list[str], rows: list[list[object]]) -> None:
-    with path.open("w", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(head)
-        out.writerows([[f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in rows])
 
 
 if __name__ == "__main__":
