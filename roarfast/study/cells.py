@@ -18,7 +18,7 @@ from roarfast.study.selection import apply_codes
 from roarfast.study.tasks import CellsTask
 from roarfast.study.training import Modified, mask_images
 from roarfast.study.work import Clock, Update, Work
-from roarfast.train.loop import Removal
+from roarfast.train.records import Removal
 
 if TYPE_CHECKING:
     from torch import nn

@@ -23,8 +23,8 @@ from torch import nn
 
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.data.order import epoch_batches
-from roarfast.train.loop import Removal
 from roarfast.train.recipe import Recipe
+from roarfast.train.records import Removal
 
 
 class Batches:

@@ -35,7 +35,7 @@ from roarfast.train import (
     load_weights,
     train,
 )
-from roarfast.train.loop import Removal
+from roarfast.train.records import Removal
 from roarfast.train.runtime import resolve_precision
 
 AddSeconds = Callable[[dict[str, float]], None]

@@ -6,9 +6,8 @@ import math
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +17,17 @@ from torch.nn import functional as F
 
 from roarfast._progress import Progress, progress_in_mode
 from roarfast._stopwatch import Stopwatch
-from roarfast._temperature import Scaled
-from roarfast._types import Json
 from roarfast.data.dataset import Dataset
 from roarfast.data.device import DeviceDataset, Transform
 from roarfast.data.order import epoch_batches
-from roarfast.ops.gather_batch import PerChannel
 from roarfast.train.batch_norm import use_ghost_batch_norm
 from roarfast.train.checkpoint import load_checkpoint, save_checkpoint
 from roarfast.train.distributed import World, average_statistics, join_world, wrap
-from roarfast.train.evaluate import autocast_to, evaluate
+from roarfast.train.evaluate import Evaluation, autocast_to, evaluate
 from roarfast.train.models import ModelFactory, build_model
 from roarfast.train.optimizers import make_optimizer
 from roarfast.train.recipe import Recipe
+from roarfast.train.records import EpochRecord, Removal, TrainResult, first_spelling
 from roarfast.train.runtime import StopRequest, deterministic, resolve_precision
 
 _CHECK_EVERY = 50  # steps between looks at the loss on CUDA, where looking waits for the device
@@ -38,87 +35,6 @@ _CHECK_EVERY = 50  # steps between looks at the loss on CUDA, where looking wait
 
 class DivergenceError(RuntimeError):
     """The loss is no longer a finite number; says at which step and what the likely cause is."""
-
-
-class RemovalFields(TypedDict, total=False):
-    """The fields of `Transform` that say what is removed; none where nothing is."""
-
-    rate_index: int
-    keep: bool
-    fill: PerChannel | None
-
-
-class EpochRecord(TypedDict):
-    """What the history of a training says of one epoch."""
-
-    epoch: int
-    loss: float
-    accuracy: float
-    images_per_second: float
-    test_accuracy: float | None
-
-
-@dataclass(frozen=True)
-class Removal:
-    """Which pixels are removed, from training and test images alike. Each `DeviceDataset` holds its codes.
-
-    With `whole_test` the test images stay as they are, and need no codes.
-    """
-
-    rate_index: int
-    keep: bool = False
-    fill: PerChannel | None = None
-    whole_test: bool = False
-
-    def fields(self) -> RemovalFields:
-        """As `Transform` names them."""
-        return {"rate_index": self.rate_index, "keep": self.keep, "fill": self.fill}
-
-    @property
-    def of_test(self) -> Removal | None:
-        """What is removed from test images."""
-        return None if self.whole_test else self
-
-
-def _first_spelling(removal: Removal | None) -> str:
-    """A removal as the first checkpoints spelled it, so that trainings under way can be resumed."""
-    if removal is None:
-        return "None"
-    more = ", whole_test=True" if removal.whole_test else ""
-    return f"Removal(j={removal.rate_index!r}, keep={removal.keep!r}, fill={removal.fill!r}{more})"
-
-
-@dataclass
-class TrainResult:
-    """What a training leaves behind.
-
-    Attributes:
-        accuracy: test accuracy after the last epoch: the score.
-        loss: test loss after the last epoch.
-        true_class_probability: mean probability of the label on the test set, after the last epoch.
-        history: per epoch: loss, accuracy (of training), images_per_second, and test_accuracy where it was evaluated.
-        step_losses: training loss of every step.
-        timing: seconds of data, forward_backward, evaluation and total, in this call.
-        steps: optimiser steps, over all calls.
-        resumed_at: the step a checkpoint was continued from; None if it started fresh.
-        recipe: as plain values.
-        seed: of weights, shuffling and augmentation.
-        model: with its final weights, in evaluation mode.
-        scaled: test loss after temperature scaling, where `halves` were given.
-    """
-
-    accuracy: float
-    loss: float
-    true_class_probability: float
-    history: list[EpochRecord]
-    step_losses: list[float]
-    timing: dict[str, float]
-    steps: int
-    resumed_at: int | None
-    recipe: dict[str, Json]
-    seed: int
-    model: nn.Module = field(repr=False)
-    scaled: Scaled | None = None
 
 
 def train(
@@ -272,7 +188,7 @@ class _Training:
             "seed": seed,
             "tag": tag,
             "processes": world.size,
-            "removal": _first_spelling(removal),
+            "removal": first_spelling(removal),
             "data": f"{len(train_set)} images of {train_set.dataset.image_shape}",
             "labels": zlib.crc32(train_set.dataset.labels.data),
             "model": str([(name, tuple(p.shape)) for name, p in self.model.named_parameters()]),
@@ -306,15 +222,7 @@ class _Training:
             while self.epoch < self.recipe.epochs:
                 self._run_epoch(display, evaluate_every)
         self.watch.start()
-        test = evaluate(
-            self.model,
-            self.test_set,
-            self.eval_transform,
-            batch_size=self.recipe.eval_batch_size,
-            autocast=self.precision,
-            world=self.world,
-            halves=self.halves,
-        )
+        test = self._evaluate(self.halves)
         self.watch.lap("evaluation")
         self.watch.collect()
         self.history[-1]["test_accuracy"] = test.accuracy
@@ -412,15 +320,7 @@ class _Training:
         }
         if evaluate_every and (self.epoch + 1) % evaluate_every == 0 and self.epoch + 1 < self.recipe.epochs:
             self.watch.start()
-            test = evaluate(
-                self.model,
-                self.test_set,
-                self.eval_transform,
-                batch_size=self.recipe.eval_batch_size,
-                autocast=self.precision,
-                world=self.world,
-            )
-            record["test_accuracy"] = test.accuracy
+            record["test_accuracy"] = self._evaluate().accuracy
             self.watch.lap("evaluation")
         self.history.append(record)
         tested = f"  test {100 * record['test_accuracy']:.2f} %" if record["test_accuracy"] is not None else ""
@@ -433,6 +333,17 @@ class _Training:
         self._new_epoch_sums()
         if self.checkpoint is not None and time.monotonic() - self.last_saved >= self.checkpoint_pause:
             self._save()
+
+    def _evaluate(self, halves: npt.NDArray[np.bool_] | None = None) -> Evaluation:
+        return evaluate(
+            self.model,
+            self.test_set,
+            self.eval_transform,
+            batch_size=self.recipe.eval_batch_size,
+            autocast=self.precision,
+            world=self.world,
+            halves=halves,
+        )
 
     def _batches(self, epoch: int) -> list[npt.NDArray[np.int64]]:
         return epoch_batches(
