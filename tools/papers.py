@@ -87,11 +87,14 @@ def page_part() -> str:
     numbers: dict[Work, int] = {}  # commands are too long for a column
     for title, claims in papers().items():
         lines += [f"### {title}", "", "| | claim | data | paper | here | | by |", "|---|---|---|---|---|---|---|"]
+        subject = ""  # of rows that begin with "…"
         for claim in claims:
             found, verdict = claim.found(results)
+            subject = subject if claim.text.startswith("…") else claim.text
             counts[verdict] = counts.get(verdict, 0) + 1
             if verdict == FAILS:
-                failed.append(f"{claim.text} ({title.partition(' (')[0]}, {claim.where}; {claim.data})")
+                text = claim.text if claim.text == subject else f"{subject}{claim.text.removeprefix('…')}"
+                failed.append(f"{text} ({title.partition(' (')[0]}, {claim.where}; {claim.data})")
             number = str(numbers.setdefault(claim.work, len(numbers) + 1)) if claim.work else ""
             fields = [claim.where, claim.text, claim.data, claim.theirs, found, f"**{verdict}**", number]
             lines.append("| " + " | ".join(cell(field) for field in fields) + " |")
