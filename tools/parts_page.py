@@ -357,8 +357,9 @@ def page(tables: Tables) -> str:
         "",
         "## Made by",
         "",
-        "`roarfast run docs/results/parts/NAME.toml --data-root FOLDER_OF_THE_NPZ_FILES --out runs/NAME` for `cifar10`, `svhn` and `cifar10-roar`, then "
-        "`python tools/parts_tables.py runs/cifar10 runs/svhn --roar runs/cifar10-roar` and `python tools/parts_page.py`. "
+        "`roarfast run docs/results/parts/NAME.toml --data-root FOLDER_OF_THE_NPZ_FILES --out runs/NAME` for `cifar10`, `svhn`, `cub20` and `cifar10-roar`, then "
+        "`python tools/parts_tables.py runs/cifar10 runs/svhn runs/cub20 --roar runs/cifar10-roar`, `python tools/photo_parts.py --data-root FOLDER_OF_THE_NPZ_FILES` "
+        "and `python tools/parts_page.py`. "
         "`parts.csv` also has the parts in mean probability of the class, `by_rate.csv` every rate.",
     ]
     return "\n".join(lines) + "\n"
@@ -407,31 +408,21 @@ def _roar_parts(tables: Tables) -> list[str]:
         "those of another image of the class; *image* = those of another image of the class − own. Below 0 a mask that fits its image or class costs "
         "*less* than one that does not: what it hides, its outline tells. Points, t-intervals over trials.",
         "",
-        "| estimator | k | damage | shape | class | image |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {pretty(r['estimators'])} | {r['postprocess']} | "
-        + " | ".join(with_interval(r, n) for n in ROAR_PARTS)
-        + " |"
-        for r in rows
-        if r["what"] == "parts"
-    ]
-    lines += [
+        *_roar_table([r for r in rows if r["what"] == "parts"]),
         "",
         "What the filter changes of these:",
         "",
-        "| estimator | k | damage | shape | class | image |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {pretty(r['estimators']) if '^' in r['estimators'] else r['estimators']} | {r['postprocess']} | "
-        + " | ".join(with_interval(r, n) for n in ROAR_PARTS)
-        + " |"
-        for r in rows
-        if r["what"] == "change"
+        *_roar_table([r for r in rows if r["what"] == "change"]),
     ]
     return [*lines, ""]
+
+
+def _roar_table(rows: Sequence[Row]) -> list[str]:
+    lines = ["| estimator | k | damage | shape | class | image |", "|---|---|---|---|---|---|"]
+    for r in rows:
+        name = pretty(r["estimators"]) if "^" in r["estimators"] else r["estimators"]
+        lines.append(f"| {name} | {r['postprocess']} | " + " | ".join(with_interval(r, n) for n in ROAR_PARTS) + " |")
+    return lines
 
 
 def _found_for_roar(tables: Tables) -> list[str]:
