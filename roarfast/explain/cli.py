@@ -29,7 +29,7 @@ def strip_command(
     ),
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the brief training.")] = 12,
     train_images: Annotated[int, typer.Option(min=1, help="Images of the brief training.")] = 2500,
-    paper: Annotated[bool, typer.Option("--paper", help="Use the conventions of the seed paper's code.")] = False,
+    paper: Annotated[bool, typer.Option("--paper", help="Use the conventions of the code of Song et al.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of training, noise and random maps.")] = 0,
 ) -> None:
     """Draw images, the map of each estimator and each post-processing of it as one PNG."""

@@ -46,7 +46,7 @@ class Explainer:
         model: Returns logits `[N, classes]` (before softmax) for images `[N, C, H, W]`. Use `Normalized` to explain
             in the units of the image.
         estimators: Names as in `roarfast.explain.GRAMMAR`, and `Estimator` records or `External` functions.
-        options: Steps, noise, conventions; `Options.paper()` for those of the seed paper's code.
+        options: Steps, noise, conventions; `Options.paper()` for those of the code of Song et al.
         target: The class whose logit is explained: `"predicted"` (for the clean image), `"label"`, or a class.
         aggregation: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps. An estimator
             may have its own: `"grad@mean(raw)"` beside `"grad"` costs no other pass.

@@ -16,7 +16,7 @@ ENSEMBLES = {"sg": "SmoothGrad", "sg-sq": "SmoothGrad-squared", "vg": "VarGrad"}
 """Averages over noisy copies of the image: of `grad` unless another base is given in brackets."""
 
 PAPER = ("grad", "grad^2", "gi^2", "ig^2", "sg^2", "sg-sq", "vg", "gc^2", "sobel^2", "rand")
-"""The ten estimators that the seed paper compares."""
+"""The ten estimators that Song et al. compare."""
 
 _NAME = re.compile(r"(?P<head>[a-z0-9_-]+)(\((?P<base>[a-z0-9_-]*)\))?(?P<power>\^2)?(@(?P<aggregate>.+))?")
 

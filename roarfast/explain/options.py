@@ -18,7 +18,7 @@ CAM_COMBINE = ("sum", "mean-abs")
 class Options:
     """Parameters of the estimators. The defaults follow the papers that defined each method, as captum does.
 
-    `Options.paper()` gives the conventions of the seed paper's own code instead: absolute values of every gradient
+    `Options.paper()` gives the conventions of the code of Song et al. instead: absolute values of every gradient
     before averaging (so opposite signs do not cancel), a left Riemann sum, noise of absolute size 0.15, the unbiased
     variance, and Grad-CAM without ReLU as a mean over channels.
 
@@ -78,7 +78,7 @@ class Options:
 
     @classmethod
     def paper(cls, **changes: Any) -> Options:
-        """The conventions of the seed paper's code; keyword arguments override single fields."""
+        """The conventions of the code of Song et al.; keyword arguments override single fields."""
         preset = cls(
             ig_method="left",
             noise_absolute=True,

@@ -1,4 +1,4 @@
-"""Oracle masks: maps that see the label. They show what retraining can be made to say (002, 3.1); they explain nothing.
+"""Oracle masks: maps that see the label. They explain nothing: they show what retraining can be made to say (Li et al., 3.1).
 
 | name | map | top t of it |
 |---|---|---|

@@ -38,7 +38,7 @@ def _grammar() -> str:
 GRAMMAR = _grammar()
 
 PAPER = ("plain", "max(3)", "gaussian(1)")
-"""The post-processings of the seed paper."""
+"""The post-processings of Song et al."""
 
 _STEP = re.compile(r"(?P<kind>[a-z][a-z0-9_-]*)(\((?P<numbers>[^()]*)\))?")
 

@@ -35,7 +35,7 @@ class StepKind:
         apply: `f(maps [..., H, W], numbers) -> maps`, NumPy or torch (`native`), else NumPy.
         default: The numbers that stand for the bare name; None: they must be given.
         native: Whether `apply` takes torch tensors too.
-        random: Whether `apply` also takes `(seed, ids)`, keyed by sample: k(A, U) of the seed paper.
+        random: Whether `apply` also takes `(seed, ids)`, keyed by sample: k(A, U) of Song et al.
     """
 
     name: str
@@ -169,7 +169,7 @@ def _jitter(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
 
 
 def _inside(a: Array, numbers: Numbers, seed: int, ids: Ids) -> Array:
-    """Random numbers on the top pixels of each map, -1 on the others: reference pixel flipping of 004 as a k(A, U)."""
+    """Random numbers on the top pixels of each map, -1 elsewhere: the reference pixel flipping of Wang and Wang as a k(A, U)."""
     u = rf.pixel_random(a.shape, seed=(seed * 0x9E3779B97F4A7C15 + 0x696E736964) % 2**63, index=ids)
     return np.where(rf.removal_mask(a, numbers[0], seed=seed, index=ids, ndim=2), u, -1).astype(a.dtype)
 
@@ -228,14 +228,14 @@ KINDS: dict[str, StepKind] = {
         StepKind(
             "shift",
             '"shift(" c ")"',
-            "a + c, clipped to [0, 1] (002, Constant)",
+            "a + c, clipped to [0, 1] (Li et al., Constant)",
             _count(1, 1, lambda v: True, ""),
             _shift,
         ),
         StepKind(
             "jitter",
             '"jitter(" low "," high ")"',
-            "a + a random number per pixel, clipped to [0, 1] (002, Random)",
+            "a + a random number per pixel, clipped to [0, 1] (Li et al., Random)",
             _count(2, 2, lambda v: v[0] <= v[1], "low is at most high"),
             _jitter,
             random=True,
@@ -243,14 +243,14 @@ KINDS: dict[str, StepKind] = {
         StepKind(
             "lower",
             '"lower(" from "," to ")"',
-            "values at these ranks, ascending, become 0 (002, Partial)",
+            "values at these ranks, ascending, become 0 (Li et al., Partial)",
             _UNIT_PAIR,
             _lower,
         ),
         StepKind(
             "raise",
             '"raise(" to "," q ")"',
-            "values at the lowest ranks become the q-quantile (002, Partial)",
+            "values at the lowest ranks become the q-quantile (Li et al., Partial)",
             _count(2, 2, lambda v: min(v) >= 0 and max(v) <= 1, "both are in [0, 1]"),
             _raise,
         ),
@@ -266,7 +266,7 @@ KINDS: dict[str, StepKind] = {
         StepKind(
             "inside",
             '"inside(" t ")"',
-            "the top t in random order, the rest below (004, reference)",
+            "the top t in random order, the rest below (Wang and Wang, reference)",
             _count(1, 1, lambda v: 0 < v[0] <= 1, "t is above 0 and at most 1"),
             _inside,
             random=True,
@@ -274,14 +274,14 @@ KINDS: dict[str, StepKind] = {
         StepKind(
             "rect",
             '"rect(" side ")"',
-            "a square of ones at the centre of mass (002, Rect)",
+            "a square of ones at the centre of mass (Li et al., Rect)",
             _count(1, 1, _whole, "the side is an integer >= 1"),
             _rect,
         ),
         StepKind(
             "rows",
             '"rows(" n ")"',
-            "the mean over each of n bands (002, Pooling)",
+            "the mean over each of n bands (Li et al., Pooling)",
             _count(1, 1, _whole, "the number of bands is an integer >= 1"),
             _rows,
         ),

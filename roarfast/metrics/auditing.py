@@ -1,9 +1,9 @@
 """The audit of every score: how often, and by how much, a change of the maps that adds no information improves it.
 
-000 shows for ROAR and ROAD that a filter which knows neither model nor data "improves" maps. The same question can be put to
-every score, with filters (`max(3)`, `gaussian(1)`), with transforms that lose nothing (`power(0.5)`, `power(2)`), with
-one absurd pixel (`outlier`), and with maps moved off their images (`roll`), for every fill that takes the place of
-removed pixels.
+Song et al. show for ROAR and ROAD that a filter which knows neither model nor data "improves" maps. The same question
+can be put to every score, with filters (`max(3)`, `gaussian(1)`), with transforms that lose nothing (`power(0.5)`,
+`power(2)`), with one absurd pixel (`outlier`), and with maps moved off their images (`roll`), for every fill that takes
+the place of removed pixels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Do curves tell maps apart? Hausdorff distances (Table 1 of 002), and maps changed on purpose (Table 3)."""
+"""Do curves tell maps apart? Hausdorff distances (Table 1 of Li et al.), and maps changed on purpose (Table 3)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def hausdorff(p: npt.ArrayLike, q: npt.ArrayLike, *, between: str = "points") ->
     Args:
         p: Points of a curve.
         q: Points of another.
-        between: `"points"`, as in 002; `"polylines"`: the curves as drawn (segments included), so that a denser sampling
-            of the same curve has distance 0.
+        between: `"points"`, as in Li et al.; `"polylines"`: the curves as drawn (segments included), so that a denser
+            sampling of the same curve has distance 0.
 
     Example:
         >>> hausdorff([[0, 0], [1, 0]], [[0, 1], [1, 2]])
@@ -100,7 +100,7 @@ def introduce(
     seed: int = 0,
     index: Integers | None = None,
 ) -> npt.NDArray[FloatT]:
-    """Maps with attribution added (002, Table 3): all 0.6 higher, random amounts higher, or the lowest 40 % raised.
+    """Maps with attribution added (Li et al., Table 3): all 0.6 higher, random amounts higher, or the lowest 40 % raised.
 
     Args:
         maps: NumPy `[N, H, W]` in [0, 1].

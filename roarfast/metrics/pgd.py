@@ -1,4 +1,4 @@
-"""Projected gradient descent on the input: images that a model finds easier (`enhance`, 004 section 5) or harder."""
+"""Projected gradient descent on the input: images that a model finds easier (`enhance`; Wang and Wang, 5) or harder."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def enhance(
 ) -> Enhanced:
     """Moves images by signed gradient steps of the cross entropy, within epsilon of where they were.
 
-    004 prints the gradient at the original image in every step, which would be one large step; here it is taken at the
-    image as it is. The model is used in evaluation mode (untrained batch normalisation then has mean 0 and variance 1)
-    and left as it was.
+    Wang and Wang print the gradient at the original image in every step, which would be one large step; here it is
+    taken at the image as it is. The model is used in evaluation mode (untrained batch normalisation then has mean 0 and
+    variance 1) and left as it was.
 
     Args:
         model: An `nn.Module` or a function; returns logits; differentiable in its input.

@@ -1,4 +1,4 @@
-"""A sparse linear model that is right, and whose explanation can be pointed anywhere (004, 6.1).
+"""A sparse linear model that is right, and whose explanation can be pointed anywhere (Wang and Wang, 6.1).
 
 Pixels are shifted and scaled, x = (pixel - mean) / std, so that the background is not 0. Then a weight on a corner that
 is background in every image adds the same number to every logit: no answer changes, and the corner gets the largest

@@ -24,7 +24,7 @@ class GaussianVotes:
 
     The model is the Bayes-optimal f(x) = sum strength_i x_i; class 1 is y = +1. A removed feature becomes 0, which
     marginalises it out exactly, so the accuracy with the features S left is Φ(√φ(S)), φ(S) = Σ_S strength². Accuracy is
-    thus a strictly rising function of φ(S): the assumption 4.10 of the soundness paper (002) holds both ways.
+    thus a strictly rising function of φ(S): the assumption 4.10 of Li et al. holds both ways.
 
     Attributes:
         strength: float64 `[F]`; features of strength 0 say nothing.
@@ -135,7 +135,7 @@ def voting_maps(world: GaussianVotes, kind: str, samples: int = 400, seed: int =
 def sum_of_gaussians(
     count: int = 1000, features: int = 200, seed: int = 0
 ) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
-    """The synthetic world of 002 (5.1, G.1): x from N(0, I), class = sign of the sum, attribution = contributions to it.
+    """The synthetic world of Li et al. (5.1, G.1): x from N(0, I), class = sign of the sum, attribution = contributions to it.
 
     Kept because papers cite it; it does not validate soundness. By area, with removed features at 0, the first 2 % of
     the features already decide every sample: nothing that is added later can be told from noise.

@@ -90,7 +90,7 @@ class Agreement:
 class Audit:
     """Everything the audit section of one panel shows.
 
-    `bits` are the counts in bits of class information that the tested models have left (Conjecture 3.3 of the seed paper
+    `bits` are the counts in bits of class information that the tested models have left (Conjecture 3.3 of Song et al.
     speaks of these), by name: `bits`, and `scaled_bits` after temperature scaling; only what the records have.
     """
 

@@ -1,6 +1,6 @@
 """Bits of class information that models have left, at least: H(Y) less their cross entropy, also after temperature scaling.
 
-The seed paper speaks of I(X'; Y), the information that modified images have on the class. No accuracy measures it; the cross
+Song et al. speak of I(X'; Y), the information that modified images have on the class. No accuracy measures it; the cross
 entropy of any model bounds it from below, and mending the model's confidence by a temperature tightens the bound.
 """
 
@@ -118,7 +118,7 @@ def bits_counts_table(a: Audit) -> Table | None:
     if not rows:
         return None
     caption = (
-        "Conjecture 3.3 of the seed paper in bits: in how many (estimator, t) did k change what the tested model has left of the "
+        "Conjecture 3.3 of Song et al. in bits: in how many (estimator, t) did k change what the tested model has left of the "
         "class? Tests and mean change (in bits) as in the table of accuracies; each line of confidence is a family of its own."
     )
     columns = [
@@ -145,7 +145,7 @@ def bits_sentence(a: Audit) -> str:
     ]
     accuracy = sum(c.lower for c in a.counts)
     return (
-        f"In bits, which the seed paper's Conjecture 3.3 is about (I(X′; Y), here a lower bound): k left fewer in {'; '.join(told)}. "
+        f"In bits, as Conjecture 3.3 of Song et al. has it (I(X′; Y), here a lower bound): k left fewer in {'; '.join(told)}. "
         f"In accuracy: lower in {accuracy} of {sum(c.cells for c in a.counts)}."
     )
 

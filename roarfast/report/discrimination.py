@@ -1,4 +1,4 @@
-"""Is an estimator better than random pixels at each rate, and how far apart are estimators: 001, 3.1 and 4.2.2.
+"""Is an estimator better than random pixels at each rate, and how far apart are estimators (Hooker et al., 3.1, 4.2.2)?
 
 Trials are blocks: within one, all cells share the base model and the batches. The noise of a cell is what is left of the accuracies
 [estimators, trials] of a rate without the means of estimators and of trials, pooled over the estimators. So two trials of thirteen

@@ -1,4 +1,4 @@
-"""Families of estimators: a method as it is, averaged over noise (SG), squared (SQ), and the mean of squares (SG-SQ), as in 001."""
+"""Families of estimators, as in Hooker et al.: a method as it is, averaged over noise (SG), squared (SQ), mean of squares (SG-SQ)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks that see the label (`roarfast.explain.oracles`): apart from the estimators, because they explain nothing (002, 3.1)."""
+"""Masks that see the label (`roarfast.explain.oracles`), apart from the estimators: they explain nothing (Li et al., 3.1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from roarfast.report.stats import Fit, linear_fit
 TV_KINDS = {
     "tv_mask": "total variation of the masks, per pair of neighbours",
     "tv_map": "total variation of the min-max scaled maps",
-    "tv_map_train": "total variation of the min-max scaled maps of the train images, as in the seed paper",
+    "tv_map_train": "total variation of the min-max scaled maps of the train images, as in Song et al.",
 }
 FEWEST_POINTS = 5
 """A line through fewer points than these says nothing: its band fills the figure, and no rank correlation can be significant."""

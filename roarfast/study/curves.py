@@ -142,7 +142,7 @@ class CurveWork(CellWork):
         return CurveScores(scores_of(answers), summarise(answers, answers.area("accuracy", rule="mean")))
 
     def attribution(self) -> npt.NDArray[np.float32]:
-        """The post-processed maps `[N, H, W]` behind the codes, negative values as 0 (002)."""
+        """The post-processed maps `[N, H, W]` behind the codes, negative values as 0 (Li et al.)."""
         w, codes = self.work, self.task.codes
         maps = None if codes.base is None else w.stored_maps(codes.estimator, codes.base, "test")
         n, h, width = w.test.images.shape[:3]
@@ -151,7 +151,7 @@ class CurveWork(CellWork):
         return np.maximum(w.moved(found, self.cell, "test"), 0)  # type: ignore[no-any-return]
 
     def soundness(self, answers: Responses, codes: npt.NDArray[np.uint8]) -> tuple[Soundness, dict[str, float | None]]:
-        """Soundness (002) along the curve, and at the accuracies that are listed: `"at 0.5"` → value."""
+        """Soundness (Li et al.) along the curve, and at the accuracies that are listed: `"at 0.5"` → value."""
         mass = rf.code_sums(self.attribution(), codes, len(answers.rates) + 1)
         found = soundness_of(answers, np.asarray(mass, np.float64))
         values = (float(value) for value in found.at(LEVELS))

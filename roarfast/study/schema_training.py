@@ -86,8 +86,8 @@ class TrainConfig(BaseModel):
     `function` trains instead of our loop: `f(model, batches, seed)` → state dict, see `roarfast.study.own_training`. The keys
     of results hash its files, or `version` if that is given.
 
-    `start = "base"`: retrained models start from the weights of their trial's base model, as the seed paper's code for CUB-200
-    does. They have then seen what was removed; the report says so. `"fresh"`: as base models do.
+    `start = "base"`: retrained models start from the weights of their trial's base model, as the code of Song et al. for
+    CUB-200 does. They have then seen what was removed; the report says so. `"fresh"`: as base models do.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)

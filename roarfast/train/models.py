@@ -4,7 +4,7 @@
 |---|---|---|
 | `convnet` | four conv-BN-ReLU blocks, pooling in the first three, global max pool | CPUs: 32x32 in seconds per epoch |
 | `resnet8` | one residual block per stage, widths 16, 32, 64 | small GPUs, quick checks with a residual net |
-| `resnet18-tiny` | eight residual blocks as in ResNet-18, widths 16, 32, 64, 128 | CPUs and small GPUs; the falsification of 002 |
+| `resnet18-tiny` | eight residual blocks as in ResNet-18, widths 16, 32, 64, 128 | CPUs and small GPUs; the falsification of Li et al. |
 | `resnet18` | torchvision's, with the CIFAR stem (3x3 stride 1, no max pool) | CIFAR-10 and SVHN of the papers |
 | `resnet50` | torchvision's, unchanged | CUB-200, ImageNet |
 """

@@ -188,11 +188,11 @@ class Recipe:
 _CIFAR = Recipe(pad=4, random_crop=True, flip=True)
 
 PRESETS: dict[str, Recipe] = {
-    # The seed paper: 50 epochs, batch 128, SGD 0.9, cosine from 0.1 to 0; mmclassification's CIFAR augmentation.
+    # Song et al.: 50 epochs, batch 128, SGD 0.9, cosine from 0.1 to 0; mmclassification's CIFAR augmentation.
     "cifar10": _CIFAR,
     "svhn": replace(_CIFAR, weight_decay=1e-4, flip=False),  # a mirrored digit is another one, or none
     "cub200": Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64),
-    # MMClassification's, by which the seed paper trained the base models of ROAD (its appendix A); SVHN as CIFAR-10.
+    # MMClassification's, by which Song et al. trained the base models of ROAD (their appendix A); SVHN as CIFAR-10.
     "cifar10-mmcls": replace(_CIFAR, epochs=200, weight_decay=1e-4, schedule="step", milestones=(100, 150)),
     # Wants images of 600: pixels are removed at that size, then 448 are cropped. Their code removes before it scales to 600.
     "cub200-mmcls": Recipe(

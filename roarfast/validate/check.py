@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 Verdict = Literal["holds", "differs", "fails"]
+
+
+PAPERS = {"000": "Song et al.", "002": "Li et al.", "004": "Wang and Wang"}
+"""The papers by the numbers that begin a `source`; docs/papers.md has their titles."""
 
 
 class UnknownCheck(ValueError):
@@ -40,7 +45,7 @@ class Check:
         name: Unique, such as `"counterexample"`.
         group: The name of its file, such as `"theorems"`.
         claim: What is claimed, in one sentence.
-        source: Where: paper and section.
+        source: Where: number of the paper in `PAPERS`, and section.
         paper: The number that the source prints, or `"no number"`.
         run: Measures it; takes no arguments, trains nothing and always gives the same answer.
     """
@@ -51,6 +56,11 @@ class Check:
     source: str
     paper: str
     run: Callable[[], Outcome]
+
+    @property
+    def cited(self) -> str:
+        """The source for people: by the names of the authors."""
+        return re.sub("|".join(PAPERS), lambda found: PAPERS[found[0]], self.source)
 
 
 @dataclass(frozen=True)

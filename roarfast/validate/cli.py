@@ -102,7 +102,7 @@ def _table(results: Iterable[Result]) -> Table:
         colour = _COLOURS[outcome.verdict]
         table.add_row(
             escape(one.name),
-            escape(f"{one.claim} ({one.source})"),
+            escape(f"{one.claim} ({one.cited})"),
             escape(one.paper),
             escape(outcome.here),
             f"[{colour}]{outcome.verdict}[/]",

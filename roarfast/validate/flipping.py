@@ -1,4 +1,4 @@
-"""Pixel flipping (004): what it rewards, what it is blind to, and what random masks inside a reference do."""
+"""Pixel flipping (Wang and Wang): what it rewards, what it is blind to, and what random masks inside a reference do."""
 
 from __future__ import annotations
 

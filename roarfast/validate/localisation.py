@@ -1,4 +1,4 @@
-"""Plausibility scores (004, 6.1 and C): what they are blind to."""
+"""Plausibility scores (Wang and Wang, 6.1 and C): what they are blind to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The soundness algorithms of 002 beside the definition, in the Gaussian votes: exact accuracies, no sampling error."""
+"""The soundness algorithms of Li et al. beside the definition, in the Gaussian votes: exact accuracies, no sampling error."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def saturated(level: float, step: int, epsilon: float = 0.01) -> float:
 
     Example:
         >>> round(saturated(0.85, 2), 4), round(saturated(0.9, 2), 4), saturated(0.85, 4)
-        (0.8616, 0.585, 1.0)
+        (0.8616, 0.5851, 1.0)
     """
     phi = NormalDist().cdf
     accuracy, shown, false, first = 0.5, 0.0, 0.0, 0

@@ -1,4 +1,4 @@
-"""Theorems 3.1 and 3.2 of the seed paper (000), by enumeration and through the real kernels."""
+"""Theorems 3.1 and 3.2 of Song et al., by enumeration and through the real kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Soundness and completeness (002) in worlds where both are known exactly."""
+"""Soundness and completeness (Li et al.) in worlds where both are known exactly."""
 
 from __future__ import annotations
 

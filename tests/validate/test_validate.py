@@ -38,6 +38,14 @@ def test_table():
     result = run_cli(app, ["validate", "--only", "theorems"])
     assert result.exit_code == 0, result.output
     assert "7 claims" in result.stdout and "0 failed" in result.stdout
+    assert "Song et al." in " ".join(result.stdout.split())
+
+
+def test_papers_are_cited_by_name():
+    """A reader does not know our numbers."""
+    check = validate.Check("a", "b", "c", "002, Algorithm 2; 000's argument", "d", lambda: exactly({}, {}))
+    assert check.cited == "Li et al., Algorithm 2; Song et al.'s argument"
+    assert not [c.cited for c in validate.CHECKS.values() if c.cited.startswith("00")]
 
 
 def test_a_group_is_its_file():

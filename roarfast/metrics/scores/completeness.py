@@ -1,4 +1,4 @@
-"""Completeness (002): what the model loses when everything above a threshold of attribution goes."""
+"""Completeness (Li et al.): what the model loses when everything above a threshold of attribution goes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def completeness(
     matched: bool = True,
     noise: float = 0.01,
 ) -> Outcome:
-    """Mean accuracy drop over thresholds 1 - rate of each map's maximum (002, Algorithms 2 and 4; higher is better).
+    """Mean accuracy drop over thresholds 1 - rate of each map's maximum (Li et al., Algorithms 2 and 4; higher is better).
 
     Pixels with attribution above `(1 - rate) * maximum` are removed. Read it with the removed fraction (`details`) and
     with the excess: the drop minus that of random pixels of the same number in every image.

@@ -10,7 +10,7 @@ from roarfast.metrics.record import Line
 from roarfast.metrics.responses import INDICATORS, Responses
 
 TENTHS = tuple(j / 10 for j in range(1, 10))
-# Dense at the start, where deletion curves fall: 004 looks at the first 18 % only.
+# Dense at the start, where deletion curves fall: Wang and Wang look at the first 18 % only.
 EARLY = (0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _UNITS = {
     "accuracy": "accuracy",

@@ -22,13 +22,13 @@ def pixel_flipping(
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:
-    """Area under the class's logit as pixels are replaced, most relevant first (004; lower is better).
+    """Area under the class's logit as pixels are replaced, most relevant first (Wang and Wang; lower is better).
 
     Six fills: `"zero"`, `"dataset_mean"`, `"image_mean"`, `"blur"`, `"noise"`, `"linear"`.
 
-    Known defects (004): with accuracy as indicator the less important pixel can look more important, hence the logit;
-    for a linear model w * x is optimal and the gradient w is not, so sensitivity methods are judged by another goal than
-    theirs; rankings change with the fill; random pixels inside the top of a map beat the map itself
+    Known defects (Wang and Wang): with accuracy as indicator the less important pixel can look more important, hence
+    the logit; for a linear model w * x is optimal and the gradient w is not, so sensitivity methods are judged by
+    another goal than theirs; rankings change with the fill; random pixels inside the top of a map beat the map itself
     (`reference_flipping`).
 
     Args:

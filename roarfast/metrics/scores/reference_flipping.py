@@ -1,4 +1,4 @@
-"""Reference pixel flipping (004): random pixels inside the top of a map, against the map itself."""
+"""Reference pixel flipping (Wang and Wang): random pixels inside the top of a map, against the map itself."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def reference_flipping(
     indicator: str = "logit",
     scored: str = "label",
 ) -> Outcome:
-    """By how much random pixels inside the top of a map beat the map's own order (004; a diagnostic of flipping).
+    """By how much random pixels inside the top of a map beat the map's own order (Wang and Wang; a diagnostic of flipping).
 
     The score is the mean of (indicator under the map's order) - (indicator under random order inside the map's top
     `top`) over rates below `top`; above 0, scattering removed pixels does more than ranking them, so pixel flipping

@@ -1,4 +1,4 @@
-"""Soundness (002): the share of attribution that lies on pixels which raised the accuracy."""
+"""Soundness (Li et al.): the share of attribution that lies on pixels which raised the accuracy."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def soundness(
     noise: float = 0.01,
     unreached: str = "nan",
 ) -> Outcome:
-    """The share of attribution on pixels that raised the accuracy, at one accuracy (002; higher is better).
+    """The share of attribution on pixels that raised the accuracy, at one accuracy (Li et al.; higher is better).
 
     Pixels are shown from the most relevant on, `step` of the area at a time, the rest imputed. A step that does not
     raise the accuracy is false; soundness is one minus the share of attribution on false steps so far, at the first step

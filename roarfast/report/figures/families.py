@@ -1,4 +1,4 @@
-"""Figures 4, 5 and 6 of 001: protocols beside each other, for methods as they are, averaged, squared, and both."""
+"""Figures 4, 5 and 6 of Hooker et al.: protocols beside each other; methods as they are, averaged, squared, and both."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MEANINGS = {
 
 
 def oracle_figure(one: OracleCells, folder: Path) -> Figure:
-    """As Figure 1 of 002: accuracy with each oracle's masks, one group of bars per test, the base model dashed."""
+    """As Figure 1 of Li et al.: accuracy with each oracle's masks, one group of bars per test, the base model dashed."""
     with plotting.style() as new_figure:
         figure = new_figure(plotting.WIDTH, 3.4)
         axis = figure.subplots()

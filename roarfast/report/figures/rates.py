@@ -1,4 +1,4 @@
-"""One image at every drop rate, a row per plain map, with the accuracy of the cell above it (001, Figures 2, 7 and 8)."""
+"""One image at every drop rate, a row per plain map, the accuracy of the cell above it (Hooker et al., Figures 2, 7, 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model trained on modified images and tested on whole ones: what did it learn instead of the object (002, appendix C)?"""
+"""Trained on modified images, tested on whole ones: what did a model learn instead of the object (Li et al., appendix C)?"""
 
 from __future__ import annotations
 

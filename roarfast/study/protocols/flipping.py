@@ -1,4 +1,4 @@
-"""Curves of the class as pixels go or come: deletion and insertion (RISE), pixel flipping (004)."""
+"""Curves of the class as pixels go or come: deletion and insertion (RISE), pixel flipping (Wang and Wang)."""
 
 from __future__ import annotations
 

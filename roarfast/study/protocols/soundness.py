@@ -1,4 +1,4 @@
-"""Completeness and soundness (002): is what matters in the map, and does what is in the map matter?"""
+"""Completeness and soundness (Li et al.): is what matters in the map, and does what is in the map matter?"""
 
 from __future__ import annotations
 
