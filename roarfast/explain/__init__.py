@@ -5,8 +5,9 @@ Needs torch, which is imported with the first name that needs it; names and post
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from roarfast._lazy import names_of
 
 if TYPE_CHECKING:
     from roarfast.explain.aggregate import Aggregation
@@ -40,7 +41,7 @@ _HOMES = {
     "store": ("AttributionStore", "StoreCorrupt", "StoreMismatch", "StoredMaps"),
     "strip": ("picture_strip",),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+__getattr__ = names_of(__name__, _HOMES)
 
 __all__ = [
     "Aggregation",
@@ -69,11 +70,3 @@ __all__ = [
     "parse",
     "picture_strip",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value

@@ -5,8 +5,9 @@ Needs torch, which is imported with the first name that needs it.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from roarfast._lazy import names_of
 
 if TYPE_CHECKING:
     from roarfast.metrics.audit_results import Audit, join_audits
@@ -58,7 +59,7 @@ _HOMES = {
     "scores.soundness": ("Convention", "Soundness", "soundness_along", "soundness_of"),
     "table": ("Scores",),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+__getattr__ = names_of(__name__, _HOMES)
 
 __all__ = [
     "Audit",
@@ -119,11 +120,3 @@ __all__ = [
     "spearman",
     "untrained",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
