@@ -127,10 +127,11 @@ def select(
         here = slice(start, start + len(rows))
         out[(slice(None), here) if per_drop else here] = codes
         for j in range(len(selection.drops)):
-            mask = codes[j] == 0 if per_drop else codes <= j
-            removed[j] += mask.mean(dtype=np.float64) * len(rows)
+            at, rate_index = (codes[j], 0) if per_drop else (codes, j)
+            removed[j] += np.asarray(rf.removed_fraction(at, rate_index, ndim=at.ndim - 1)).sum()
             if with_masks:
-                tv_mask[j] += mask_variation(mask).sum() / channels
+                variation = rf.total_variation(apply_codes(at, rate_index), normalize="mean")
+                tv_mask[j] += np.asarray(variation).sum() / channels
         variation = np.asarray(rf.total_variation(processed, normalize="minmax"), np.float64)
         tv_map += variation.sum(-1) if channels == 1 else variation.mean(-1).sum()
     out.flush()
@@ -143,21 +144,6 @@ def select(
             rate["tv_map"] = float(tv_map[j] / n)
         rates[f"{drop:g}"] = rate
     return rates, float(tv_map[0] / n)
-
-
-def mask_variation(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Fraction of the pairs of neighbouring pixels `[...]` of which one is removed and one is not.
-
-    Example:
-        >>> float(mask_variation(np.array([[True, False], [True, False]])))
-        0.5
-    """
-    h, w = mask.shape[-2:]
-    pairs = h * (w - 1) + w * (h - 1)
-    if pairs == 0:
-        return np.zeros(mask.shape[:-2])
-    variation = rf.total_variation(mask.astype(np.float32), kind="anisotropic")
-    return np.asarray(variation, np.float64) / pairs
 
 
 def apply_codes(codes: npt.NDArray[np.uint8], rate_index: int, keeps: bool = False) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from roarfast.study.cells import CellWork, fill_value
 from roarfast.study.config import parse_config
 from roarfast.study.errors import ConfigError
 from roarfast.study.runfolder import RunFolder
-from roarfast.study.selection import Selection, mask_variation
+from roarfast.study.selection import Selection
 from roarfast.study.tasks import CellsTask
 from roarfast.study.training import mask_images
 from roarfast.study.work import Clock, Work
@@ -97,7 +97,7 @@ def test_a_batch_has_the_channels_replaced_that_the_map_ranks(finished: Study, p
     np.testing.assert_allclose(255 * found.numpy().transpose(0, 2, 3, 1), expected, atol=1e-3)
     if protocol == "roar":
         (record,) = load(finished.folder).select(protocol="roar", estimator="grad", null="own")
-        assert record.tv_mask == pytest.approx(mask_variation(mask).mean())
+        assert record.tv_mask == pytest.approx(rf.total_variation(mask, normalize="mean").mean())
         assert record.tv_map == pytest.approx(np.mean(rf.total_variation(maps, normalize="minmax")), rel=1e-6)
 
 
