@@ -23,8 +23,8 @@ pytest.importorskip("pydantic")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'roarfast[ray]'")
 
 from roarfast.study.cluster import connect as connecting
+from roarfast.study.cluster.errors import why
 from roarfast.study.cluster.files import NodeFiles
-from roarfast.study.cluster.pool import why
 from roarfast.study.cluster.slots import Needs, Node, choose_device, place
 from roarfast.study.cluster.worker import RayWorker
 from roarfast.study.errors import StudyError

@@ -12,18 +12,21 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from roarfast.study.artefacts import inputs, outputs
-from roarfast.study.cluster.files import GROUPS, Fetched, NodeFiles, packages
-from roarfast.study.cluster.handles import FilesHandle, Maker, WorkerHandle, call
+from roarfast.study.cluster.actors import Processes, start_files, start_worker
+from roarfast.study.cluster.errors import SAME_PACKAGES, one_line, why
+from roarfast.study.cluster.files import Fetched
+from roarfast.study.cluster.handles import FilesHandle, call
+from roarfast.study.cluster.hosts import Host, driver_node
 from roarfast.study.cluster.places import FOLDER, Places
 from roarfast.study.cluster.slots import Needs, Node, alive, place
-from roarfast.study.cluster.worker import Executed, RayWorker
+from roarfast.study.cluster.worker import Executed
 from roarfast.study.errors import StudyError
 from roarfast.study.schedule import Missing
 from roarfast.study.tasks import Outcome, Task, decode_outcome, encode
@@ -31,7 +34,6 @@ from roarfast.study.workers import Event, Settings
 
 if TYPE_CHECKING:
     from ray import ObjectRef
-    from ray.util.placement_group import PlacementGroup
 
 _LOOK = 3.0
 """Seconds between looks at which nodes there are."""
@@ -42,24 +44,12 @@ _STARTS = 3
 
 
 @dataclass
-class _Host:
-    """A node with its files."""
-
-    node: Node
-    files: FilesHandle
-    place: str = FOLDER
-    root: str = ""
-
-
-@dataclass
 class _Slot:
-    """A worker: where it is, and what it does; `actor` is None while it is not there."""
+    """A worker: where it is, and what it does; `processes` is None while it is not there."""
 
     number: int
-    host: _Host
-    actor: WorkerHandle | None = None
-    followers: list[WorkerHandle] = field(default_factory=list)
-    group: PlacementGroup | None = None  # the placement group of a worker of several processes
+    host: Host
+    processes: Processes | None = None
     state: str = "starting"
     task: Task | None = None
     outcome: Outcome = field(default_factory=Outcome)
@@ -99,7 +89,7 @@ class RayPool:
         self._folder = Path(settings.folder).resolve()
         self._probe = (f".probe-{random.SystemRandom().randrange(1 << 62):x}", os.urandom(8).hex())
         (self._folder / self._probe[0]).write_text(self._probe[1])
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, Host] = {}
         self._slots: dict[int, _Slot] = {}
         self._refs: dict[ObjectRef[str], tuple[str, int]] = {}
         self._places = Places(self._folder)
@@ -112,7 +102,7 @@ class RayPool:
         """Bytes that travelled between nodes."""
         self.missing: Missing | None = None
         try:
-            self._home = self._start_files(_driver_node(ray), home=True).files
+            self._home = self._start_files(driver_node(ray), home=True).files
             self._look()
         except BaseException:
             self.close()
@@ -194,7 +184,9 @@ class RayPool:
                 started[node.name] = self._start_files(node)
         for name, host in started.items():
             with contextlib.suppress(self._ray.exceptions.RayActorError):
-                self._greet(host)
+                host.greet(self._ray, self._use, self._folder)
+                if host.place != FOLDER:
+                    self.missing = self._missing_bytes
                 continue
             self._lose(name)
         have = {name: sum(slot.host.node.name == name for slot in self._slots.values()) for name in self._hosts}
@@ -207,40 +199,14 @@ class RayPool:
                 self._numbers += 1
                 self._start(slot)
 
-    def _start_files(self, node: Node, home: bool = False) -> _Host:
+    def _start_files(self, node: Node, home: bool = False) -> Host:
         run = f"{os.getpid():x}-{self._probe[0].removeprefix('.probe-')[:8]}"
         arguments = (str(self._folder), self._probe, self._scratch, run, node.name, self._use, home)
-        files = self._actor(NodeFiles, node, {"num_cpus": 0, "concurrency_groups": GROUPS}).remote(*arguments)
-        host = _Host(node, files)
+        files = start_files(self._ray, node, *arguments)
+        host = Host(node, files)
         if not home:
             self._hosts[node.name] = host
         return host
-
-    def _greet(self, host: _Host) -> None:
-        """Learns where a node keeps files, and refuses one that would compute something else."""
-        try:
-            known = json.loads(self._ray.get(call(host.files.describe, "say")))
-        except self._ray.exceptions.RayActorError as error:
-            if (
-                isinstance(error, self._ray.exceptions.ActorDiedError)
-                and "Error" in str(error)
-                and self._is_alive(host)
-            ):
-                raise StudyError(f"node {host.node.host} cannot start a worker: {_last(error)}{_SAME}") from None
-            raise
-        here = packages()
-        if different := [name for name in here if known["versions"].get(name) != here[name]]:
-            listed = ", ".join(f"{name} {known['versions'].get(name)} instead of {here[name]}" for name in different)
-            raise StudyError(f"node {host.node.host} has other versions than this machine: {listed}{_SAME}")
-        host.root = known["root"]
-        if not known["shared"]:
-            host.place = host.node.name
-            self.missing = self._missing_bytes
-            if self._use == "shared":
-                raise StudyError(
-                    f"node {host.node.host} does not see the run folder {self._folder}, and run.artefacts = 'shared' asks for "
-                    "that: mount it there at the same path, or say 'auto'"
-                )
 
     def _lose(self, name: str) -> None:
         host = self._hosts.pop(name, None)
@@ -253,70 +219,20 @@ class RayPool:
             if slot.task is not None:
                 self._pending.append(Event(slot.number, "lost", slot.task, f"node {host.node.host} is gone"))
 
-    def _is_alive(self, host: _Host) -> bool:
-        return any(node.name == host.node.name for node in alive(self._ray.nodes()))
-
     # workers
-
-    @overload
-    def _actor(self, cls: type[NodeFiles], node: Node, options: Mapping[str, object]) -> Maker[FilesHandle]: ...
-
-    @overload
-    def _actor(self, cls: type[RayWorker], node: Node, options: Mapping[str, object]) -> Maker[WorkerHandle]: ...
-
-    def _actor(
-        self, cls: type[NodeFiles] | type[RayWorker], node: Node, options: Mapping[str, object]
-    ) -> Maker[FilesHandle] | Maker[WorkerHandle]:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        where = NodeAffinitySchedulingStrategy(node.name, soft=False)
-        return self._ray.remote(scheduling_strategy=where, max_restarts=0, **options)(cls)
 
     def _start(self, slot: _Slot) -> None:
         slot.state, slot.task, slot.starts = "starting", None, slot.starts + 1
         settings = replace(self._settings, folder=slot.host.root)
         code = self._code if slot.host.place != FOLDER else {}
         arguments = (json.dumps(settings.encode()), slot.number, self._home, str(Path.cwd()), code)
-        if self._needs.ranks == 1:
-            slot.actor = self._actor(RayWorker, slot.host.node, self._needs.options()).remote(*arguments)
-        else:
-            makers = self._group(slot)
-            slot.followers = [make.remote(*arguments) for make in makers[1:]]
-            slot.actor = makers[0].remote(*arguments, slot.followers)
-        self._refs[slot.actor.ready.remote()] = ("ready", slot.number)
-
-    def _group(self, slot: _Slot) -> list[Maker[WorkerHandle]]:
-        """Makers of the processes of a worker, all in one placement group on its node."""
-        from ray.util.placement_group import placement_group
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-
-        ranks, here = self._needs.ranks, {"ray.io/node-id": slot.host.node.name}
-        try:
-            slot.group = placement_group(
-                [self._needs.bundle()] * ranks, strategy="STRICT_PACK", bundle_label_selector=[here] * ranks
-            )
-        except TypeError:
-            raise StudyError(
-                f"run.gpus_per_training = {ranks} needs a newer Ray than {self._ray.__version__}, which cannot say where a "
-                "placement group goes: pip install --upgrade ray, on every node"
-            ) from None
-        makers = []
-        for rank in range(ranks):
-            where = PlacementGroupSchedulingStrategy(slot.group, placement_group_bundle_index=rank)
-            makers.append(
-                self._ray.remote(scheduling_strategy=where, max_restarts=0, **self._needs.options())(RayWorker)
-            )
-        return makers
+        slot.processes = start_worker(self._ray, slot.host.node, self._needs, *arguments)
+        self._refs[slot.processes.lead.ready.remote()] = ("ready", slot.number)
 
     def _kill(self, slot: _Slot) -> None:
-        for actor in [*slot.followers, *([] if slot.actor is None else [slot.actor])]:
-            with contextlib.suppress(Exception):
-                self._ray.kill(actor)
-        slot.actor, slot.followers = None, []
-        if slot.group is not None:
-            with contextlib.suppress(Exception):
-                self._ray.util.remove_placement_group(slot.group)
-            slot.group = None
+        if slot.processes is not None:
+            slot.processes.end(self._ray)
+        slot.processes = None
 
     def _bring(self, slot: _Slot) -> None:
         """Starts a task, or first the transfers that it waits for."""
@@ -333,9 +249,9 @@ class RayPool:
             self._refs[call(slot.host.files.fetch, "fetch", absent, sources)] = ("fetched", slot.number)
 
     def _execute(self, slot: _Slot) -> None:
-        assert slot.task is not None and slot.actor is not None
+        assert slot.task is not None and slot.processes is not None
         slot.state = "busy"
-        self._refs[slot.actor.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
+        self._refs[slot.processes.lead.execute.remote(json.dumps(encode(slot.task)))] = ("executed", slot.number)
 
     def _source(self, path: str) -> FilesHandle | None:
         """The files of a place that has an artefact; any of them, so that many nodes do not all ask one."""
@@ -436,17 +352,17 @@ class RayPool:
     def _broken(self, what: str, slot: _Slot, error: Exception) -> Iterator[Event]:
         """A worker, its node, or the node that it fetched from went away."""
         host, task = slot.host, slot.task
-        if not self._is_alive(host) or "its node has died" in str(error):
+        if not host.is_alive(self._ray) or "its node has died" in str(error):
             self._lose(host.node.name)
             return
         if what in ("fetched", "collected"):  # the worker itself is well
             self._look()
             if slot.number in self._slots and task is not None:
-                yield self._ended(slot, "lost", f"a transfer was interrupted ({_last(error)})")
+                yield self._ended(slot, "lost", f"a transfer was interrupted ({one_line(error)})")
             return
         self._kill(slot)
         if slot.starts >= _STARTS:
-            raise StudyError(f"a worker on node {host.node.host} cannot start: {_last(error)}{_SAME}")
+            raise StudyError(f"a worker on node {host.node.host} cannot start: {one_line(error)}{SAME_PACKAGES}")
         self._start(slot)
         if task is not None:
             yield Event(slot.number, "died", task, why(error, host.node.host))
@@ -457,35 +373,3 @@ class RayPool:
             slot = self._slots.get(int(number))
             if slot is not None and slot.task is not None:
                 yield Event(slot.number, "update", slot.task, text)
-
-
-_SAME = (
-    ". Every node needs the same Python packages as this machine: install roarfast there in the same version, then `ray stop` "
-    "and `ray start` it again"
-)
-
-
-def _driver_node(ray: ModuleType) -> Node:
-    own = ray.get_runtime_context().get_node_id()
-    return next(node for node in alive(ray.nodes()) if node.name == own)
-
-
-def _last(error: Exception) -> str:
-    """What Ray says, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines)[-400:] if lines else type(error).__name__
-
-
-_NO_MEMORY = ("low on memory", "memory pressure", "memory usage threshold", "OutOfMemory")
-"""What Ray says when its memory monitor ended a worker."""
-
-
-def why(error: Exception, host: str) -> str:
-    """Why a worker died, and what to do about it."""
-    text = str(error)
-    if type(error).__name__ == "OutOfMemoryError" or any(sign in text for sign in _NO_MEMORY):
-        return (
-            f"a worker on {host} ran out of memory and was ended by Ray. Give each worker more room, that is fewer per node, "
-            "with run.memory (in GB), or make explain.batch_size or train.batch_size smaller"
-        )
-    return f"a worker on {host} died ({_last(error)}); its output is in Ray's logs there (/tmp/ray/session_latest/logs)"
