@@ -55,7 +55,7 @@ print(table)
 # The blurred maps may have the larger model part. That is no contradiction: a filter cannot add to what a *map* knows of a model, but a
 # mask keeps only the top of the map, and a filter can bring knowledge there that the plain mask left out (the remark after Theorem 3.1;
 # ``roarfast validate --only theorems`` has the smallest example). On photos and trained nets blur did not raise this part beyond its interval,
-# in the mean over estimators; see the page "A score taken apart".
+# in the mean over estimators: :doc:`../results/parts/README`.
 
 table.plot()
 plt.show()
