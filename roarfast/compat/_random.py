@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roarfast import _backend
+from roarfast.compat._locks import forkable
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +26,7 @@ FEWEST = 16  # torch draws fewer than this many one by one
 # Below these counts the library is faster: its state must be read and written whole.
 NUMPY_WORTH, TORCH_WORTH = 6000, 3000
 
-_torch_lock = threading.Lock()
+_torch_lock = forkable(threading.Lock())
 
 
 # ---- NumPy

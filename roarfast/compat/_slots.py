@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
+from roarfast.compat._locks import forkable
 from roarfast.compat._status import warn_once
 
 _MISSING = object()
-_lock = threading.RLock()
+_lock = forkable(threading.RLock())
 
 Owner: TypeAlias = ModuleType | type | dict[str, object]
 """What has attributes (or items) that can be replaced."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import TracebackType
 
+from roarfast.compat._locks import forkable
 from roarfast.compat._options import CompatWarning
 
-_lock = threading.Lock()
+_lock = forkable(threading.Lock())
 _fast: Counter[tuple[str, str]] = Counter()
 _passed_on: Counter[tuple[str, str, str]] = Counter()
 _warned: set[tuple[str, str]] = set()
@@ -23,6 +26,22 @@ def require(condition: bool, reason: str) -> None:
     """`Outside` with this reason unless the condition holds."""
     if not condition:
         raise Outside(reason)
+
+
+class refusal:
+    """Makes `Outside` a ValueError that names the arguments: import swaps have no original to pass a call on to."""
+
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Outside):
+            raise ValueError(f"{self.wanted}, got {error}") from None
 
 
 @dataclass(frozen=True)
@@ -74,6 +93,23 @@ def counts(peer: str) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
         )
 
 
+def rows() -> list[tuple[str, str, str, int]]:
+    """(peer, function, reason or "", calls) of every count: what one process tells another."""
+    with _lock:
+        fast = [(peer, name, "", n) for (peer, name), n in _fast.items()]
+        return fast + [(peer, name, why, n) for (peer, name, why), n in _passed_on.items()]
+
+
+def add(counted: Iterable[tuple[str, str, str, int]]) -> None:
+    """Adds the `rows` of another process."""
+    with _lock:
+        for peer, name, why, n in counted:
+            if why:
+                _passed_on[peer, name, why] += n
+            else:
+                _fast[peer, name] += n
+
+
 def counted_peers() -> set[str]:
     """The names of peers that any call was counted for."""
     with _lock:
@@ -81,7 +117,13 @@ def counted_peers() -> set[str]:
 
 
 def reset() -> None:
-    """Sets every count to zero; warnings that were given once may be given again."""
+    """Sets every count to zero; warnings that were given once may be given again.
+
+    Example:
+        >>> reset()
+        >>> counts("scipy")
+        ({}, {})
+    """
     with _lock:
         _fast.clear()
         _passed_on.clear()

@@ -1,15 +1,15 @@
 """Run a test suite with other packages patched: `pytest -p roarfast.compat.pytest_plugin --roarfast-patch quantus`.
 
 The patch is in force while tests run and not while they are collected, so that what a suite looks up by function object
-at import still finds the originals. A summary of what was fast ends the report.
+at import still finds the originals. A summary of what was fast ends the report, that of pytest-xdist's workers included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from roarfast.compat import patch, status
+from roarfast.compat import _status, patch, status
 from roarfast.compat._options import MODES, NOISES
 
 if TYPE_CHECKING:
@@ -40,6 +40,19 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         noise=session.config.getoption("--roarfast-noise"),
     ):
         return (yield)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its counts on."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["roarfast_status"] = _status.rows()
+
+
+@hook(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """The counts of a worker arrive."""
+    _status.add(getattr(node, "workeroutput", {}).get("roarfast_status", ()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
+import time
 import types
 import warnings
 
@@ -14,7 +16,7 @@ import pytest
 import scipy.ndimage
 
 from roarfast import compat
-from roarfast.compat import _patch, _peers, _slots
+from roarfast.compat import _patch, _peers, _random, _slots, _status
 from roarfast.compat import ndimage as ours
 from roarfast.compat._slots import Target
 
@@ -253,29 +255,28 @@ def test_command_line(tmp_path):
     assert "unknown peer 'nothing'" in wrong.stderr
 
 
-def test_pytest_plugin(tmp_path):
+@pytest.mark.parametrize("processes", [0, 2])
+def test_pytest_plugin(tmp_path, processes):
     (tmp_path / "test_it.py").write_text(
         "import scipy.ndimage as nd\n"
+        "from roarfast.compat import _patch\n"
         "collected = nd.sobel.__module__\n"
         "def test_it():\n"
         "    assert nd.sobel.__module__ == 'roarfast.compat.ndimage' != collected\n"
         "    nd.sobel([[1.0, 2.0]])\n"
+        "def test_options():\n"
+        "    ((_, options),) = _patch._requests.values()\n"
+        "    assert (options.mode, options.noise) == ('fixed', 'philox')\n"
+        "    nd.sobel([[1.0, 2.0]])\n"
+        "    nd.sobel([1.0, 2.0])\n"
     )
-    done = run(
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "roarfast.compat.pytest_plugin",
-        "--roarfast-patch",
-        "scipy",
-        ".",
-        cwd=tmp_path,
-    )
+    parallel = ["-p", "xdist", "-n", str(processes)] if processes else []
+    patch = ["--roarfast-patch", "scipy", "--roarfast-mode", "fixed", "--roarfast-noise", "philox"]
+    plugins = ["-p", "no:cacheprovider", "-p", "roarfast.compat.pytest_plugin"]
+    done = run("-m", "pytest", "-q", *plugins, *parallel, *patch, ".", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "fast              1  sobel" in done.stdout
+    assert "fast              2  sobel" in done.stdout
+    assert "passed on         1  sobel: 1 dimensions" in done.stdout
 
 
 def test_needs_no_peer():
@@ -286,3 +287,58 @@ def test_needs_no_peer():
     )
     done = run("-c", code)
     assert done.returncode == 0, done.stderr
+
+
+# ---- layers, forks, other processes
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_the_latest_that_is_left_shows(order):
+    module = types.ModuleType("m")
+    module.f = original = object()
+    values = [object() for _ in range(3)]
+    tokens = [_slots.push([Target(module, "f", value)]) for value in values]
+    left = [0, 1, 2]
+    for i in order:
+        assert module.f is values[left[-1]]
+        assert _slots.original(module, "f") is original
+        _slots.pop(tokens[i])
+        left.remove(i)
+    assert module.f is original
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("lock", ["_status", "_slots", "_random"])
+def test_a_fork_waits_for_the_calls_of_other_threads(lock):
+    """Else a forked worker would wait for ever for a lock whose owner it has not got."""
+    module = {"_status": _status._lock, "_slots": _slots._lock, "_random": _random._torch_lock}[lock]
+    held = threading.Event()
+
+    def hold():
+        with module:
+            held.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if child == 0:
+        got = module.acquire(timeout=5)
+        os._exit(0 if got else 1)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_command_line_module(tmp_path):
+    (tmp_path / "thing.py").write_text(
+        "import sys, scipy.ndimage as nd\n"
+        "print(nd.sobel.__module__, sys.argv[1:], __name__)\n"
+        "nd.sobel([[1.0, 2.0]])\n"
+        "sys.exit(3)\n"
+    )
+    done = run("-m", "roarfast.compat", "--patch", "scipy", "--status", "-m", "thing", "--x", cwd=tmp_path)
+    assert done.stdout.split("\n")[0] == "roarfast.compat.ndimage ['--x'] __main__"
+    assert done.returncode == 3
+    assert "fast              1  sobel" in done.stderr
