@@ -115,8 +115,7 @@ class CurveWork(CellWork):
     def random_codes_like(self, codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Codes that remove as many pixels of each image at each rate, at random places."""
         w = self.work
-        seed = w.seeds.baseline("matched", self.cell.trial, "test")
-        noise = rf.pixel_random((len(w.test), *w.test.images.shape[1:3]), seed=seed)
+        noise = rf.pixel_random((len(w.test), *w.test.images.shape[1:3]), seed=w.seeds.matched(self.cell.trial))
         random = random_codes_like(torch.from_numpy(codes), torch.from_numpy(np.asarray(noise)), len(self.rates))
         return random.numpy()  # type: ignore[no-any-return]
 

@@ -56,6 +56,10 @@ class Seeds:
         """Noise on imputed pixels."""
         return derive_seed(self.study, "noise", trial, split)
 
+    def matched(self, trial: int) -> int:
+        """Random test pixels that go in the place of as many of a map's."""
+        return derive_seed(self.study, "matched", trial, "test")
+
     def null(self, trial: int, split: str) -> int:
         """How null masks are moved."""
         return derive_seed(self.study, "null", trial, split)
@@ -69,7 +73,12 @@ class Seeds:
         return derive_seed(self.study, "halves")
 
     def table(
-        self, trials: int, baselines: tuple[str, ...], noise: tuple[str, ...], moved: tuple[str, ...] = ()
+        self,
+        trials: int,
+        baselines: tuple[str, ...],
+        noise: tuple[str, ...],
+        moved: tuple[str, ...] = (),
+        matched: bool = False,
     ) -> dict[str, int | dict[str, int]]:
         """All of them by trial and use, as the report shows them.
 
@@ -78,6 +87,7 @@ class Seeds:
             baselines: Which of `rand` and `block` the study has.
             noise: Splits whose images are imputed.
             moved: Splits whose masks a null moves.
+            matched: Whether a protocol removes random pixels in the place of a map's.
         """
         rows: dict[str, int | dict[str, int]] = {
             "study": self.study,
@@ -93,5 +103,7 @@ class Seeds:
                     row[f"noise {split}"] = self.noise(trial, split)
                 if split in moved:
                     row[f"null {split}"] = self.null(trial, split)
+            if matched:
+                row["matched test"] = self.matched(trial)
             rows[f"trial {trial}"] = row
         return rows

@@ -41,6 +41,7 @@ class Protocol:
         rule: Which pixels count as the top; `""`: `removal.rule`.
         rates: The rates it runs at unless the config has some.
         values: Whether it needs the values of maps, not only their order: then `block`, which has none, is left out.
+        matched: Whether it also removes as many random pixels (`CurveWork.random_codes_like`), which have a seed.
         features: Whether it can remove single features (a channel of a pixel): `explain.aggregate = "none(…)"`.
         score: What a curve is summed up to, in a few words; `""` if it is not.
         score_better: Which way that is better.
@@ -65,6 +66,7 @@ class Protocol:
     rule: str = ""
     rates: tuple[float, ...] = ()
     values: bool = False
+    matched: bool = False
     features: bool = False
     score: str = ""
     score_better: Literal["higher", "lower"] = "higher"

@@ -120,11 +120,13 @@ class Study:
         """The seeds of every trial, as the report shows them."""
         cells = self.cells
         baselines = tuple(name for name in BASELINES if any(cell.estimator == name for cell in cells))
-        imputing = {find(cell.protocol) for cell in cells if cell.protocol != "base" and find(cell.protocol).imputes}
+        protocols = {find(cell.protocol) for cell in cells if cell.protocol != "base"}
+        imputing = {protocol for protocol in protocols if protocol.imputes}
         splits = ("train",) * any(protocol.trains for protocol in imputing) + ("test",) * bool(imputing)
         moving = [find(cell.protocol) for cell in cells if cell.null in NULLS]
         moved = ("train",) * any(protocol.trains for protocol in moving) + ("test",) * bool(moving)
-        return Seeds(self.config.seed).table(max(cell.trial for cell in cells) + 1, baselines, splits, moved)
+        matched = any(protocol.matched for protocol in protocols)
+        return Seeds(self.config.seed).table(max(cell.trial for cell in cells) + 1, baselines, splits, moved, matched)
 
     def setup(
         self,

@@ -49,6 +49,7 @@ PROTOCOLS = (
         rule="value",
         rates=tuple(k / 10 for k in range(1, 10)),
         values=True,
+        matched=True,
         score="accuracy lost above a threshold, mean over thresholds",
         rank=90,
     ),
