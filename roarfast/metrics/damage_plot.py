@@ -1,4 +1,4 @@
-"""Figures of damage: stacked bars of its parts, and own accuracy against null accuracy."""
+"""The figure of damage: stacked bars of its parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from roarfast.metrics.damage_curve import EqualDamage
 from roarfast.metrics.resampling import Estimate
 
 if TYPE_CHECKING:
@@ -77,28 +76,6 @@ def plot_parts(parts: Parts, ax: Axes | None = None) -> Figure | SubFigure:
     ax.set_xticks(place, list(parts.rows), rotation=40, ha="right")
     ax.set_ylabel("bits lost" if parts.of == "bits" else f"{parts.of} lost (points)")
     ax.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return ax.figure
-
-
-def plot_equal_damage(curves: Mapping[str, EqualDamage], ax: Axes | None = None) -> Figure | SubFigure:
-    """Own against null response, one line per estimator; on the diagonal a map knows nothing.
-
-    Args:
-        curves: From `metrics.equal_damage`, by estimator.
-        ax: matplotlib axes; a new figure by default.
-
-    Returns:
-        The figure.
-    """
-    ax = _axes(ax, (4.2, 4.0))
-    for name, curve in curves.items():
-        ax.plot(curve.null, curve.own, marker=".", lw=1.2, label=f"{name} ({curve.score.value:.3f})")
-    ends = [min(c.null[0] for c in curves.values()), max(c.high for c in curves.values())] if curves else [0, 1]
-    ax.plot(ends, ends, color="black", lw=0.8, ls=":")
-    ax.set_xlabel("with other images' masks")
-    ax.set_ylabel("with its own masks")
-    if curves:
-        ax.legend(frameon=False, fontsize="small")
     return ax.figure
 
 

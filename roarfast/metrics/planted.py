@@ -1,4 +1,4 @@
-"""Planted truth: maps of known quality on data that knows where its objects are, and which scores notice.
+"""Planted truth: maps of known quality on data that knows where its objects are, and how well a score orders them.
 
 Maps are made from the object's mask, so their quality is known: the true mask with a share of pixels replaced by coin
 tosses, its edge, its blur, a shifted copy, edges of the image, random numbers. A score can be trusted as far as its
@@ -10,15 +10,13 @@ model, not about the object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 import roarfast as rf
-from roarfast.metrics.resampling import Estimate, trial_interval
 
 if TYPE_CHECKING:
     from roarfast.metrics.inputs import Integers
@@ -94,44 +92,6 @@ def overlap(
     shared = np.full(possible.shape, np.nan)
     np.divide((top & masks).sum((2, 3)), possible, out=shared, where=possible > 0)
     return shared
-
-
-@dataclass(frozen=True)
-class Trust:
-    """How well a score orders planted maps.
-
-    Attributes:
-        score: Its name.
-        correlation: Mean over seeds of Spearman's rank correlation with the true overlap, with a t-interval over seeds.
-        per_seed: The correlation of each seed.
-    """
-
-    score: str
-    correlation: Estimate
-    per_seed: tuple[float, ...]
-
-
-def trust_table(
-    scores: Sequence[Mapping[str, Mapping[str, float]]], truth: Sequence[Mapping[str, float]]
-) -> list[Trust]:
-    """Which scores can be trusted: rank correlation with the overlap, best first.
-
-    Args:
-        scores: For each seed: score name to map name to value, signed so that more is better.
-        truth: For each seed: map name to overlap.
-    """
-    if len(scores) != len(truth) or not scores:
-        raise ValueError(f"scores and truth must hold one entry per seed, got {len(scores)} and {len(truth)}")
-    table = []
-    for name in scores[0]:
-        values = []
-        for by_score, covered in zip(scores, truth):
-            if by_score[name].keys() != covered.keys():
-                raise ValueError(f"score {name!r} must have one value per map: {sorted(covered)}")
-            order = list(covered)
-            values.append(rank_correlation([by_score[name][m] for m in order], [covered[m] for m in order]))
-        table.append(Trust(name, trial_interval(np.array(values)), tuple(values)))
-    return sorted(table, key=lambda row: -row.correlation.value)
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:

@@ -116,7 +116,7 @@ class CurveWork(CellWork):
         """Codes that remove as many pixels of each image at each rate, at random places."""
         w = self.work
         noise = rf.pixel_random((len(w.test), *w.test.images.shape[1:3]), seed=w.seeds.matched(self.cell.trial))
-        random = random_codes_like(torch.from_numpy(codes), torch.from_numpy(np.asarray(noise)), len(self.rates))
+        random = random_codes_like(torch.from_numpy(codes), torch.from_numpy(np.asarray(noise)))
         return random.numpy()  # type: ignore[no-any-return]
 
     def perturbation(self, **changes: Unpack[Changes]) -> Perturbation:

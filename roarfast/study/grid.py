@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import fields
 
 from roarfast.study import names
 from roarfast.study.errors import StudyError, nearest
@@ -68,13 +69,13 @@ def filter_cells(cells: list[Cell], only: str) -> list[Cell]:
         StudyError: If a field does not exist or no cell has the value.
     """
     wanted: dict[str, list[str]] = {}
-    fields = ("protocol", "estimator", "postprocess", "order", "drop", "trial", "null")
+    names = tuple(field.name for field in fields(Cell))
     for part in _split_conditions(only):
         name, separator, value = (text.strip() for text in part.partition("="))
         if not separator or not value:
             raise StudyError(f"--only takes field=value pairs such as 'estimator=sg-sq,drop=0.3', got {part!r}")
-        if name not in fields:
-            raise StudyError(f"--only: a cell has no field {name!r}{nearest(name, fields)}")
+        if name not in names:
+            raise StudyError(f"--only: a cell has no field {name!r}{nearest(name, names)}")
         present = list(dict.fromkeys(_shown(getattr(cell, name)) for cell in cells if cell.protocol != "base"))
         value = value if value in present else _normal(name, value)
         if value not in present:

@@ -208,7 +208,7 @@ class Study:
                 if executor.left:
                     self._execute(executor, setup.devices, progress, cluster)
                 store.end_session(session, {"waiting": executor.outcome.waiting})
-                store.put(data_warnings=[*setup.notes, *self._at_chance(store)])
+                store.put(data_warnings=[*setup.notes, *self._at_chance()])
             self.results.to_csv(files.results_csv)
             return executor.outcome
 
@@ -244,7 +244,7 @@ class Study:
         store.register(list(setup.cells.items()), self.config.data.name)
         store.reopen()
 
-    def _at_chance(self, store: Store) -> list[str]:
+    def _at_chance(self) -> list[str]:
         """A sentence per base model that has learnt nothing, for the report; workers say it when they find it."""
         test = load_data(self.config.data)[1]
         bases = [record for record in load(self.folder) if record.protocol == "base" and record.accuracy is not None]

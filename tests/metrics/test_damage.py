@@ -6,7 +6,7 @@ import pytest
 import roarfast as rf
 from roarfast.metrics.damage_curve import common_low, equal_damage, excess
 from roarfast.metrics.damage_parts import join, split, summarise
-from roarfast.metrics.damage_plot import plot_equal_damage, plot_parts
+from roarfast.metrics.damage_plot import plot_parts
 from roarfast.metrics.nulls import null_maps
 from roarfast.metrics.worlds import LinearModels
 
@@ -190,12 +190,6 @@ def test_excess_is_signed():
     assert excess(own, null, better="higher")[0] == pytest.approx(-0.2)
     with pytest.raises(ValueError, match="better must be 'lower' or 'higher', got 'up'"):
         excess(own, null, better="up")
-
-
-def test_equal_damage_figure():
-    own, null = np.array([[0.6], [0.1]]), np.array([[0.7], [0.3]])
-    figure = plot_equal_damage({"gi": equal_damage(own, null, [1.0], resamples=0)})
-    assert len(figure.axes[0].lines) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from roarfast.data import load
-from roarfast.metrics.planted import SHARES, overlap, planted_maps, rank_correlation, trust_table
+from roarfast.metrics.planted import SHARES, overlap, planted_maps, rank_correlation
 
 DROPS = (0.05, 0.1, 0.2)
 
@@ -52,12 +52,3 @@ def test_correlation_is_scipys():
         x, y = rng.integers(0, 5, 12), rng.random(12)
         assert rank_correlation(x, y) == pytest.approx(spearmanr(x, y).statistic)
     assert np.isnan(rank_correlation([1, 1], [1, 2]))
-
-
-def test_trust():
-    truth = {"a": 1.0, "b": 0.5, "c": 0.1}
-    scores = {"good": {"a": 3.0, "b": 2.0, "c": 1.0}, "bad": {"a": 1.0, "b": 2.0, "c": 3.0}}
-    table = trust_table([scores, scores], [truth, truth])
-    assert [(row.score, row.correlation.value) for row in table] == [("good", 1.0), ("bad", -1.0)]
-    with pytest.raises(ValueError, match="score 'good' must have one value per map"):
-        trust_table([{"good": {"a": 1.0}}], [truth])

@@ -54,7 +54,7 @@ def completeness(
     lines = {"completeness": Line(threshold, drop, "threshold (of the maximum)", label, responses)}
     details: dict[str, Detail] = {"removed": responses.removed.mean(1) if len(problem) else responses.rates}
     if matched:
-        same_count = random_codes_like(codes, problem.random_maps(0), len(rates))
+        same_count = random_codes_like(codes, problem.random_maps(0))
         other = problem.respond(None, rates, how, codes=same_count)
         random_drop = other.whole.of("accuracy") - other.values("accuracy")
         lines["matched random"] = Line(threshold, random_drop, "threshold (of the maximum)", label, other)
@@ -74,7 +74,7 @@ def completeness(
     )
 
 
-def random_codes_like(codes: Tensor, noise: Tensor, count: int) -> Tensor:
+def random_codes_like(codes: Tensor, noise: Tensor) -> Tensor:
     """Codes that remove as many pixels of each map at each rate as `codes` do, but random ones."""
     flat, order = codes.flatten(1), noise.flatten(1).argsort(1)
     result = torch.empty_like(flat)
