@@ -34,6 +34,10 @@ def as_input(images: npt.ArrayLike | Tensor) -> Tensor:
 
     Float images pass as they are. uint8 images, `[N, C, H, W]` or `[N, H, W, C]` with 1, 3 or 4 channels, go to
     [0, 1]; wrap the model in `Normalized` if it wants more than that.
+
+    Example:
+        >>> as_input(np.full((2, 8, 8, 3), 255, np.uint8)).shape
+        torch.Size([2, 3, 8, 8])
     """
     x = images if isinstance(images, Tensor) else torch.from_numpy(np.ascontiguousarray(images))
     if x.dtype != torch.uint8:
@@ -82,7 +86,7 @@ def generate(
     """Computes the maps of every image that are not in the store yet, and opens them.
 
     Maps already there for the same model, data and settings are used; for others it is a `StoreMismatch`. A run that
-    was killed goes on after the last chunk it finished.
+    was killed resumes after the last chunk it finished.
 
     Args:
         store: Where the maps go.
@@ -101,6 +105,13 @@ def generate(
 
     Returns:
         The stored maps by estimator name.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> images = np.zeros((5, 8, 8, 3), np.uint8)
+        >>> stored = generate(AttributionStore("maps"), Explainer(net, ["grad", "rand"]), images)
+        >>> stored["grad"][1:3].shape
+        (2, 8, 8)
     """
     started = time.monotonic()
     n = len(images)

@@ -93,7 +93,7 @@ class AttributionStore:
     """A folder of attribution maps, one sub-folder per estimator.
 
     A sub-folder appears under its name only when it is complete; until then it is `<name>.partial`, from which an
-    interrupted computation goes on. Maps of another model, data, seed or setting are an error, never reused.
+    interrupted computation is resumed. Maps of another model, data, seed or setting are an error, never reused.
 
     Args:
         root: The folder; made when first written to.

@@ -98,7 +98,7 @@ def respond(
         index: Sample ids int `[N]` that key ties and noise; default 0, 1, 2, …
         device: Where to run; default where the model is.
         progress: Whether to show how far it is; None: on a terminal or in a notebook.
-        file: Keeps the answers in this file, from which a killed run goes on; a finished one is read.
+        file: Keeps the answers in this file, from which a killed run resumes; a finished one is read.
         ends: The answers to whole and to empty samples, if they are known: those of other responses of this model to these
             samples, with the same fill and the same `scored`.
         halves: bool `[N]`: also keeps what `Responses.scaled` needs to fit a temperature on the samples that are True and try
@@ -182,7 +182,22 @@ def make_codes(
     seed: int = 0,
     index: Integers | None = None,
 ) -> Tensor:
-    """Rank codes uint8 `[N, H, W]` of maps `[N, H, W]`, `[N, T]` or `[N, F]`, on the host."""
+    """Rank codes uint8 `[N, H, W]` of maps, on the host.
+
+    Args:
+        inputs: The samples.
+        maps: `[N, H, W]`, `[N, T]` of series or `[N, F]` of features.
+        rates: Ascending, in [0, 1].
+        how: Rule and order are read.
+        seed: Breaks ties.
+        index: Sample ids.
+
+    Example:
+        >>> from roarfast.metrics import Perturbation, read_inputs
+        >>> inputs = read_inputs(np.zeros((1, 4), np.float32))  # one sample of four features
+        >>> make_codes(inputs, np.array([[1.0, 4.0, 2.0, 3.0]]), [0.25, 0.5], Perturbation()).tolist()
+        [[[2, 0, 2, 1]]]
+    """
     a = maps if isinstance(maps, Tensor) else torch.from_numpy(np.ascontiguousarray(maps))
     a = map_tensor(inputs, a)
     return rf.rank_codes(a, rates, rule=how.rule, order=how.order, seed=seed, index=index)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 class StudyError(Exception):
-    """A study cannot start or go on; the message says what to do."""
+    """A study cannot start or be resumed; the message says what to do."""
 
 
 class FolderInUse(StudyError):

@@ -1,4 +1,4 @@
-"""A store whose pages do not fit together any more: it is kept under another name, and what is whole in it goes on."""
+"""A store whose pages do not fit together any more: it is kept under another name, and a new one takes over what is whole in it."""
 
 from __future__ import annotations
 

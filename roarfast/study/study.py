@@ -161,7 +161,7 @@ class Study:
         ray: str | None = None,
         redo: bool = False,
     ) -> RunOutcome:
-        """Runs what is not done yet. Killed at any moment, the same call goes on and ends with the same results.
+        """Runs what is not done yet. Killed at any moment, the same call resumes and ends with the same results.
 
         Args:
             workers: Processes; default from the config (`auto`: one per GPU, or the cores divided by `threads`).
@@ -330,7 +330,7 @@ def check_same_study(
     lines = "\n".join(f"  - {change}" for change in changes)
     raise StudyError(
         f"{store.path.parent} belongs to another study: a folder may get more cells, but what its results were made "
-        f"with must stay. Changed:\n{lines}\nGo on with the old {'files' if only_files else 'config'}, or choose another --out"
+        f"with must stay. Changed:\n{lines}\nResume with the old {'files' if only_files else 'config'}, or choose another --out"
         + (f", or give --redo to make the {len(missing)} cells that depend on them again" if only_files else "")
     )
 

@@ -107,7 +107,7 @@ class Trainer:
         data: Modified | None = None,
         start: nn.Module | None = None,
     ) -> tuple[nn.Module, dict[str, float]]:
-        """Trains a model from scratch, or goes on from the checkpoint `name`, and scores it after the last epoch.
+        """Trains a model from scratch, or resumes from the checkpoint `name`, and scores it after the last epoch.
 
         Args:
             name: Of the checkpoint, which `forget` deletes once the result is safe.
@@ -141,7 +141,7 @@ class Trainer:
             checkpoint=self.folder.checkpoint(name),
             checkpoint_pause=_CHECKPOINT_PAUSE,
             tag=name,
-            progress=_Told(on_update),
+            progress=_OneLine(on_update),
             halves=self.halves,
         )
         add_seconds({_STAGES[stage]: value for stage, value in result.timing.items() if stage in _STAGES})
@@ -211,7 +211,7 @@ def scores_of(found: TrainResult | Evaluation) -> dict[str, float]:
     } | scaled_scores(found.scaled)
 
 
-class _Told(Progress):
+class _OneLine(Progress):
     """The progress of a training as one line of text."""
 
     def __init__(self, on_update: Update) -> None:
