@@ -186,12 +186,24 @@ class Recipe:
 
 
 _CIFAR = Recipe(pad=4, random_crop=True, flip=True)
+_BIRDS = Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64)
+_QUICK = Recipe(
+    epochs=10,
+    lr=0.2,
+    nesterov=True,
+    decay_norm=False,
+    warmup_epochs=1.0,
+    pad=2,
+    random_crop=True,
+    flip=True,
+    drop_last=True,
+)
 
 PRESETS: dict[str, Recipe] = {
     # Song et al.: 50 epochs, batch 128, SGD 0.9, cosine from 0.1 to 0; mmclassification's CIFAR augmentation.
     "cifar10": _CIFAR,
     "svhn": replace(_CIFAR, weight_decay=1e-4, flip=False),  # a mirrored digit is another one, or none
-    "cub200": Recipe(batch_size=32, lr=0.01, weight_decay=1e-4, flip=True, pretrained=True, eval_batch_size=64),
+    "cub200": _BIRDS,
     # MMClassification's, by which Song et al. trained the base models of ROAD (their appendix A); SVHN as CIFAR-10.
     "cifar10-mmcls": replace(_CIFAR, epochs=200, weight_decay=1e-4, schedule="step", milestones=(100, 150)),
     # Wants images of 600: pixels are removed at that size, then 448 are cropped. Their code removes before it scales to 600.
@@ -226,56 +238,10 @@ PRESETS: dict[str, Recipe] = {
         drop_last=True,
         eval_batch_size=256,
     ),
-    "quick-convnet": Recipe(
-        epochs=7,
-        batch_size=64,
-        lr=0.15,
-        nesterov=True,
-        weight_decay=5e-4,
-        decay_norm=False,
-        warmup_epochs=1.0,
-        pad=1,
-        random_crop=True,
-        flip=True,
-        drop_last=True,
-    ),
-    "quick-resnet8": Recipe(
-        epochs=10,
-        lr=0.2,
-        nesterov=True,
-        weight_decay=5e-4,
-        decay_norm=False,
-        warmup_epochs=1.0,
-        pad=2,
-        random_crop=True,
-        flip=True,
-        drop_last=True,
-    ),
-    "quick-resnet18": Recipe(
-        epochs=10,
-        lr=0.2,
-        nesterov=True,
-        weight_decay=5e-4,
-        decay_norm=False,
-        schedule="linear",
-        warmup_epochs=2.0,
-        pad=2,
-        random_crop=True,
-        flip=True,
-        drop_last=True,
-    ),
-    "quick-resnet50": Recipe(
-        epochs=10,
-        batch_size=32,
-        lr=0.01,
-        nesterov=True,
-        weight_decay=1e-4,
-        warmup_epochs=1.0,
-        flip=True,
-        drop_last=True,
-        pretrained=True,
-        eval_batch_size=64,
-    ),
+    "quick-convnet": replace(_QUICK, epochs=7, batch_size=64, lr=0.15, pad=1),
+    "quick-resnet8": _QUICK,
+    "quick-resnet18": replace(_QUICK, schedule="linear", warmup_epochs=2.0),
+    "quick-resnet50": replace(_BIRDS, epochs=10, nesterov=True, warmup_epochs=1.0, drop_last=True),
 }
 
 
@@ -283,8 +249,8 @@ def get_recipe(name: str | Recipe, model: str | None = None, **overrides: Any) -
     """A preset with some fields changed.
 
     Args:
-        name: `"cifar10"`, `"svhn"`, `"cub200"`, `"cifar10-mmcls"`, `"cub200-mmcls"`, `"imagenet-roar"`, `"quick-<model>"`, or `"quick"`, which picks the one
-            for `model`; or a recipe.
+        name: `"cifar10"`, `"svhn"`, `"cub200"`, `"cifar10-mmcls"`, `"cub200-mmcls"`, `"imagenet-roar"`,
+            `"quick-<model>"`, or `"quick"`, which picks the one for `model`; or a recipe.
         model: name of the model, for `"quick"`.
         **overrides: fields of `Recipe`.
 
