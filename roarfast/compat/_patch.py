@@ -133,7 +133,18 @@ def enable(
 
 
 def disable(*peers: str | type) -> None:
-    """Undo `enable`: of these peers, or of all. Blocks of `patch` that are open stay in force."""
+    """Undoes `enable`: of these peers, or of all. Blocks of `patch` that are open stay in force.
+
+    Args:
+        *peers: As they were given to `enable`; none: all.
+
+    Example:
+        >>> enable("scipy")
+        >>> disable("scipy")
+        >>> import scipy.ndimage
+        >>> scipy.ndimage.gaussian_filter.__module__.split(".")[0]
+        'scipy'
+    """
     with _lock:
         for peer, token in list(_enabled):
             if not peers or peer in peers:

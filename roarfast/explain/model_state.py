@@ -15,6 +15,17 @@ def frozen(model: nn.Module) -> Iterator[None]:
 
     Without parameter gradients, a pass keeps fewer activations. The flags are set one by one: `model.eval()` can be
     overridden, and a part of the model may deliberately be in another mode than the rest.
+
+    Args:
+        model: Any model; as it was afterwards.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+        >>> with frozen(net):
+        ...     print(net.training, net[0].weight.requires_grad)
+        False False
+        >>> net.training, net[0].weight.requires_grad
+        (True, True)
     """
     training = [(module, module.training) for module in model.modules()]
     requires_grad = [(parameter, parameter.requires_grad) for parameter in model.parameters()]

@@ -121,6 +121,10 @@ def parse(text: str | Name, custom: Collection[str] = ()) -> Name:
 
     Raises:
         ValueError: If it is not a name; the message shows the grammar.
+
+    Example:
+        >>> str(parse("SG-SQ ( ig )²")), parse("grad^2") == parse("Grad²")
+        ('sg-sq(ig)^2', True)
     """
     if isinstance(text, Name):
         return text

@@ -57,6 +57,13 @@ def picture_strip(
 
     Returns:
         The path.
+
+    Example:
+        >>> from roarfast.data import load
+        >>> net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
+        >>> images = load("shapes", "test", n=2).images
+        >>> picture_strip("strip.png", Explainer(net, ["grad", "sobel"]), images, captions=("one", "two")).name
+        'strip.png'
     """
     if images.ndim != 4 or images.dtype != np.uint8 or images.shape[-1] not in (1, 3) or not len(images):
         raise ValueError(f"images must be uint8 [N, H, W, 1 or 3], got {images.dtype} of shape {images.shape}")

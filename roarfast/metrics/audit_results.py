@@ -182,6 +182,15 @@ def join_audits(audits: Sequence[Audit]) -> Audit:
 
     Raises:
         ValueError: They are of different numbers of images, or two have maps of the same name for the same score and fill.
+
+    Example:
+        >>> from roarfast.metrics import audit
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> images, labels = torch.rand(6, 3, 8, 8), [0, 1, 2, 3, 0, 1]
+        >>> how = {"labels": labels, "scores": {"deletion": ["zero"]}, "postprocess": ["power(2)"]}
+        >>> parts = [audit(net, images, {name: torch.rand(6, 8, 8)}, **how) for name in ("ig", "gc")]
+        >>> join_audits(parts).cells[0].maps
+        2
     """
     counts = sorted({a.count for a in audits})
     if len(counts) != 1:

@@ -22,6 +22,12 @@ def baseline_map(name: str, inputs: Inputs, ids: Tensor, seed: int = 0) -> Tenso
         inputs: The samples.
         ids: Sample ids, which key the random maps.
         seed: Of the random maps.
+
+    Example:
+        >>> from roarfast.metrics import read_inputs
+        >>> inputs = read_inputs(np.zeros((2, 3, 3, 3), np.uint8), layout="NHWC")
+        >>> baseline_map("center", inputs, torch.arange(2))[0].argmax().item()
+        4
     """
     n, (h, w) = len(inputs), inputs.map_shape
     if name == "random":

@@ -188,6 +188,12 @@ def equal_damages(
         null: The same for each one's null.
         base: Values with nothing removed `[N]`, unless `Responses` are given.
         **options: For `equal_damage`.
+
+    Example:
+        >>> own = {"grad": np.array([[1, 1, 0, 0]]), "ig": np.array([[1, 0, 0, 0]])}
+        >>> null = {"grad": np.array([[1, 1, 1, 0]]), "ig": np.array([[1, 1, 1, 0]])}
+        >>> {name: found.score.value for name, found in equal_damages(own, null, np.ones(4), resamples=0).items()}
+        {'grad': 0.125, 'ig': 0.25}
     """
     if own.keys() != null.keys():
         raise ValueError(f"own and null must name the same estimators, got {sorted(own)} and {sorted(null)}")

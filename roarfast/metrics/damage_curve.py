@@ -138,6 +138,11 @@ def common_low(nulls: Iterable[Answers], base: npt.ArrayLike | None = None, of: 
         nulls: `Responses`, or values `[R, N]`, of each method's null.
         base: Values with nothing removed `[N]`, unless `Responses` are given.
         of: The indicator, where `Responses` are given.
+
+    Example:
+        >>> sharp, blurred = np.array([[1, 1, 1, 0]]), np.array([[1, 0, 0, 0]])  # of four images, one rate
+        >>> common_low([sharp, blurred], np.ones(4))
+        0.75
     """
     lowest = []
     for null in nulls:
@@ -155,6 +160,10 @@ def excess(own: Answers, null: Answers, *, better: str = "lower", of: str = "acc
         better: `"lower"` where a good map gives a low accuracy (MoRF removal), `"higher"` where it gives a high one
             (LeRF, KAR, insertion).
         of: The indicator, where `Responses` are given.
+
+    Example:
+        >>> excess(np.array([[1, 0, 0, 0]]), np.array([[1, 1, 1, 0]])).tolist()
+        [0.5]
     """
     if better not in ("lower", "higher"):
         raise ValueError(f"better must be 'lower' or 'higher', got {better!r}")

@@ -109,6 +109,10 @@ def introduce(
         clip: Back to [0, 1]. Without it `"constant"` keeps the order of all values strictly.
         seed: Of the random amounts.
         index: Sample ids.
+
+    Example:
+        >>> introduce(np.array([[[0.0, 0.25], [0.5, 0.75]]])).tolist()
+        [[[0.6, 0.85], [1.0, 1.0]]]
     """
     return _changed(maps, scheme, amount, clip, seed, index, 1)
 
@@ -131,6 +135,10 @@ def remove(
         clip: Back to [0, 1].
         seed: Of the random amounts.
         index: Sample ids.
+
+    Example:
+        >>> remove(np.array([[[0.0, 0.25], [0.5, 0.75]]]), amount=0.5).tolist()
+        [[[0.0, 0.0], [0.0, 0.25]]]
     """
     return _changed(maps, scheme, amount, clip, seed, index, -1)
 

@@ -147,13 +147,28 @@ _registry: dict[str, Score] = {}
 
 
 def register(score: Score) -> Score:
-    """Makes a score known by its name."""
+    """Makes a score known by its name.
+
+    Args:
+        score: The record; one of the same name is replaced.
+
+    Example:
+        >>> mine = register(Score("largest", lambda problem, maps: maps.flatten(1).amax(1).numpy()))
+        >>> get_score("largest") is mine
+        True
+        >>> del _registry["largest"]
+    """
     _registry[score.name] = score
     return score
 
 
 def score_names() -> list[str]:
-    """The scores known by name."""
+    """The scores known by name.
+
+    Example:
+        >>> score_names()[:3]
+        ['road', 'deletion', 'insertion']
+    """
     return [*_BUILTIN, *(name for name in _registry if name not in _BUILTIN)]
 
 

@@ -144,7 +144,19 @@ class Comparison:
 
 
 def compare(results: Mapping[str, Result]) -> list[Comparison]:
-    """All pairs of maps under one score, paired over images."""
+    """All pairs of maps under one score, paired over images: which is better, by how much, with Holm's p.
+
+    Args:
+        results: Of one score on the same images, by the name of the maps, as `scores["road"]` has them.
+
+    Example:
+        >>> from roarfast.metrics import evaluate
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> maps = {"a": torch.rand(8, 8, 8), "b": torch.rand(8, 8, 8)}
+        >>> scores = evaluate(net, torch.rand(8, 3, 8, 8), maps, labels=torch.arange(8) % 4, metrics=["deletion"])
+        >>> [sorted((one.winner, one.loser)) for one in compare(scores["deletion"])]
+        [['a', 'b']]
+    """
     names = list(results)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     found = []

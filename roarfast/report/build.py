@@ -27,6 +27,9 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
 
     Raises:
         FileNotFoundError: If the folder has no results.
+
+    Example:
+        >>> page = build("runs/mine", out="report")  # doctest: +SKIP
     """
     files = RunFolder(folder)
     everything = load(folder) if results is None else results
@@ -47,7 +50,15 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
 
 
 def image_figures(folder: str | Path) -> list[Path]:
-    """The figures that show images of the data set, in the folder of a report or of an export."""
+    """The figures that show images of the data set, in the folder of a report or of an export.
+
+    Args:
+        folder: Of the report.
+
+    Example:
+        >>> image_figures("report")  # nothing there yet
+        []
+    """
     return sorted((Path(folder) / "figures").glob(f"{IMAGE_FILES}*.png"))
 
 
@@ -61,6 +72,10 @@ def export(report: str | Path, out: str | Path, *, images: bool = False) -> list
 
     Returns:
         The files written.
+
+    Example:
+        >>> export("report", "published", images=True)  # no report there yet
+        []
     """
     left_out = () if images else image_figures(report)
     written = []

@@ -100,6 +100,9 @@ def summary(results: StudyResults, report: Path | None = None) -> str:
     Args:
         results: Of the study.
         report: Path of the HTML file, for the last line.
+
+    Example:
+        >>> print(summary(load("runs/mine")))  # doctest: +SKIP
     """
     audits, masks = [audit(panel) for panel in panels(results)], oracle_cells(results)
     scored = [mine for _, mine in scored_panels([a.panel for a in audits])]

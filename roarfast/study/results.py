@@ -14,8 +14,16 @@ __all__ = ["NO_ESTIMATOR", "STAGES", "Curve", "Record", "StudyResults", "load"]
 def load(folder: str | Path) -> StudyResults:
     """Reads the results of a run folder, also while the study is running.
 
+    Args:
+        folder: The run folder, as `runs/mine`.
+
     Raises:
         FileNotFoundError: If the folder has no `results.sqlite`.
+
+    Example:
+        >>> load("runs/nothing here")
+        Traceback (most recent call last):
+        FileNotFoundError: ...
     """
     with Store.open_readonly(folder) as store:
         records = store.records()

@@ -51,14 +51,18 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
 
 def use_ghost_batch_norm(model: nn.Module, ghost_batch: int) -> nn.Module:
-    """Replace every `nn.BatchNorm2d` of a model, in place; weights and running statistics stay.
+    """Replaces every `nn.BatchNorm2d` of a model, in place; weights and running statistics stay.
 
     Args:
-        model: any model.
-        ghost_batch: samples per group.
+        model: Any model.
+        ghost_batch: Samples per group.
 
     Returns:
         The same model.
+
+    Example:
+        >>> use_ghost_batch_norm(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)), 32)[1].ghost_batch
+        32
     """
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
@@ -79,13 +83,17 @@ class FixedBatchNorm2d(nn.BatchNorm2d):
 
 
 def fix_batch_norm(model: nn.Module) -> nn.Module:
-    """Replace every `nn.BatchNorm2d` of a model, in place, by one that keeps its statistics; weights stay.
+    """Replaces every `nn.BatchNorm2d` of a model, in place, by one that keeps its statistics; weights stay.
 
     Args:
-        model: any model.
+        model: Any model.
 
     Returns:
         The same model; if it is an `nn.BatchNorm2d` itself, its replacement.
+
+    Example:
+        >>> fix_batch_norm(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))).train()[1].training
+        False
     """
     if type(model) is nn.BatchNorm2d:
         fixed = FixedBatchNorm2d(model.num_features, eps=model.eps, momentum=model.momentum)

@@ -20,11 +20,16 @@ class CheckpointError(RuntimeError):
 
 
 def save_checkpoint(path: str | Path, state: Mapping[str, object]) -> None:
-    """Write a checkpoint: at any moment the file is the old one or the new one, whole.
+    """Writes a checkpoint: at any moment the file is the old one or the new one, whole.
 
     Args:
-        path: the file; its folder is made.
-        state: tensors, numbers, strings, lists and dicts of them.
+        path: The file; its folder is made.
+        state: Tensors, numbers, strings, lists and dicts of them.
+
+    Example:
+        >>> save_checkpoint("run.pt", {"fingerprint": {"seed": 0}, "epoch": 3})
+        >>> load_checkpoint("run.pt")["epoch"]
+        3
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,15 +39,23 @@ def save_checkpoint(path: str | Path, state: Mapping[str, object]) -> None:
 
 
 def load_checkpoint(path: str | Path, fingerprint: Mapping[str, object] | None = None) -> dict[str, Any] | None:
-    """Read a checkpoint; None if there is no file.
+    """Reads a checkpoint; None if there is no file.
 
     Args:
-        path: the file.
-        fingerprint: what the checkpoint must have been made for (recipe, seed, data, …); a difference is an error that
+        path: The file.
+        fingerprint: What the checkpoint must have been made for (recipe, seed, data, …); a difference is an error that
             names it.
 
     Raises:
-        CheckpointError: unreadable, or of another training.
+        CheckpointError: Unreadable, or of another training.
+
+    Example:
+        >>> load_checkpoint("not there.pt") is None
+        True
+        >>> save_checkpoint("run.pt", {"fingerprint": {"seed": 0}})
+        >>> load_checkpoint("run.pt", {"seed": 1})
+        Traceback (most recent call last):
+        roarfast.train.checkpoint.CheckpointError: checkpoint run.pt is of another training: seed was 0, now 1. Use ...
     """
     path = Path(path)
     if not path.is_file():

@@ -109,7 +109,7 @@ def wrap(model: nn.Module, world: World, device: torch.device) -> nn.Module:
 
 
 def average_statistics(model: nn.Module, world: World) -> None:
-    """Give every process the mean of the running batch-norm statistics, before evaluation and in checkpoints.
+    """Gives every process the mean of the running batch-norm statistics, before evaluation and in checkpoints.
 
     Each process normalises with the statistics of its own part of the batch (ghost batch normalisation with
     `batch_size / processes`); the mean of their running statistics is what one process with those groups would have.

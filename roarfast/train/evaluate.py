@@ -18,13 +18,21 @@ from roarfast.train.distributed import World
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a model does on a dataset."""
+    """How a model does on a dataset.
+
+    Attributes:
+        accuracy: In [0, 1].
+        loss: Mean cross entropy, without label smoothing.
+        count: How many images there are.
+        true_class_probability: Mean softmax probability of the label.
+        scaled: The loss of one half of the images at the temperature that fits the other one.
+    """
 
     accuracy: float
-    loss: float  # mean cross entropy, without label smoothing
+    loss: float
     count: int
-    true_class_probability: float = 0.0  # mean softmax probability of the label
-    scaled: Scaled | None = None  # the loss of one half of the images at the temperature that fits the other one
+    true_class_probability: float = 0.0
+    scaled: Scaled | None = None
 
 
 @torch.no_grad()
@@ -38,19 +46,25 @@ def evaluate(
     world: World | None = None,
     halves: npt.NDArray[np.bool_] | None = None,
 ) -> Evaluation:
-    """Evaluate in eval mode, without augmentation unless the transform asks for it; the model's mode is restored.
+    """Tests a model in evaluation mode, without augmentation unless the transform asks for it; its mode is restored.
 
     Args:
-        model: on the device of `data`.
-        data: the images.
-        transform: normalisation and removal.
-        batch_size: does not change the result beyond rounding.
+        model: On the device of `data`.
+        data: The images.
+        transform: Normalisation and removal.
+        batch_size: Does not change the result beyond rounding.
         autocast: `"float32"`, or the dtype of CUDA autocast.
-        world: several processes share the work.
+        world: Several processes share the work.
         halves: bool `[N]`: fits a temperature on the images that are True and tries it on the others (`scaled`).
 
     Returns:
         Accuracy, loss and the number of images.
+
+    Example:
+        >>> from roarfast.data import load
+        >>> data = DeviceDataset(load("shapes", "test", n=20), "cpu")
+        >>> evaluate(nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10)), data).count
+        20
     """
     world = world or World()
     n = len(data)

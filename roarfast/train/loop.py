@@ -56,37 +56,37 @@ def train(
     label: str = "",
     halves: npt.NDArray[np.bool_] | None = None,
 ) -> TrainResult:
-    """Train a model and score it on the test set after the last epoch.
+    """Trains a model and scores it on the test set after the last epoch.
 
     The same arguments give the same weights, bit for bit, on the same machine and number of threads; also when the
     training was killed and continued from its checkpoint.
 
     Args:
-        model: a name or factory for `build_model`, or a module, which is trained in place.
-        train_data: training images; a `Dataset` is put on `device` first.
-        test_data: test images. They are normalised with the statistics of `train_data`.
-        recipe: see `get_recipe`.
-        seed: of initial weights, shuffling and augmentation.
-        device: default: that of `train_data`, or CUDA where there is some, or the CPU.
-        removal: which pixels to remove; needs codes in both data sets (in `train_data`, if test images stay whole).
-        weights: initial weights for a model given by name.
-        checkpoint: file to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
+        model: A name or factory for `build_model`, or a module, which is trained in place.
+        train_data: Training images; a `Dataset` is put on `device` first.
+        test_data: Test images. They are normalised with the statistics of `train_data`.
+        recipe: See `get_recipe`.
+        seed: Of initial weights, shuffling and augmentation.
+        device: Default: that of `train_data`, or CUDA where there is some, or the CPU.
+        removal: Which pixels to remove; needs codes in both data sets (in `train_data`, if test images stay whole).
+        weights: Initial weights for a model given by name.
+        checkpoint: File to continue from if it exists, written after every epoch, every `checkpoint_seconds` and on
             Ctrl-C. It is bound to this recipe, seed, data and `tag`.
-        checkpoint_seconds: time between checkpoints within an epoch (one process only).
-        checkpoint_pause: no checkpoint after an epoch if the last is not this many seconds old (one process only): saving
+        checkpoint_seconds: Time between checkpoints within an epoch (one process only).
+        checkpoint_pause: No checkpoint after an epoch if the last is not this many seconds old (one process only): saving
             may take longer than a short epoch is worth.
-        tag: anything else that defines the training, such as the key of a study's cell.
-        evaluate_every: also test every so many epochs; 0 for the end only. Never changes the training.
+        tag: Anything else that defines the training, such as the key of a study's cell.
+        evaluate_every: Also test every so many epochs; 0 for the end only. Never changes the training.
         progress: `"auto"`, `"bar"`, `"log"`, `"none"`, or a `roarfast._progress.Progress` that is told.
-        label: what the progress display calls this training.
+        label: What the progress display calls this training.
         halves: bool `[N]` of the test images: those on which a temperature is fitted, as in `evaluate`.
 
     Returns:
         A `TrainResult`.
 
     Raises:
-        DivergenceError: the loss became NaN or infinite.
-        KeyboardInterrupt: after Ctrl-C, once the state is in `checkpoint`.
+        DivergenceError: The loss became NaN or infinite.
+        KeyboardInterrupt: After Ctrl-C, once the state is in `checkpoint`.
 
     Example:
         >>> from roarfast.data import load

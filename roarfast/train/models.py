@@ -178,19 +178,19 @@ def build_model(
     ghost_batch: int | None = None,
     **options: object,
 ) -> nn.Module:
-    """Build a model with its initial weights.
+    """Builds a model with its initial weights.
 
     Args:
         name_or_factory: `"convnet"`, `"resnet8"`, `"resnet18-tiny"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
             function. It is called with `num_classes`, `in_channels` (if it takes that) and `options`.
-        num_classes: size of the last layer.
-        in_channels: channels of the images.
-        weights: local file with a state dict (`torch.save`), for example ImageNet weights. Loaded with
+        num_classes: Size of the last layer.
+        in_channels: Channels of the images.
+        weights: Local file with a state dict (`torch.save`), for example ImageNet weights. Loaded with
             `weights_only=True`; a classifier of another size (`fc`, `classifier`, `head`) keeps its fresh weights,
             any other difference is an error.
-        seed: seeds the initial weights without touching the global generator.
-        ghost_batch: normalise in groups of this many samples (see `roarfast.train.batch_norm`).
-        **options: for the factory, such as `widths` of `convnet`.
+        seed: Seeds the initial weights without touching the global generator.
+        ghost_batch: Normalise in groups of this many samples (see `roarfast.train.batch_norm`).
+        **options: For the factory, such as `widths` of `convnet`.
 
     Returns:
         The model, on the CPU, in training mode.
@@ -218,15 +218,20 @@ def build_model(
 
 
 def load_weights(model: nn.Module, path: str | Path) -> list[str]:
-    """Copy a saved state dict into a model; returns the names of classifier tensors left as they were.
+    """Copies a saved state dict into a model; returns the names of classifier tensors left as they were.
 
     Args:
-        model: receives the weights, in place.
-        path: file written by `torch.save(state_dict)`, or a checkpoint with a `"model"` or `"state_dict"` entry. Prefixes
+        model: Receives the weights, in place.
+        path: File written by `torch.save(state_dict)`, or a checkpoint with a `"model"` or `"state_dict"` entry. Prefixes
             that `DistributedDataParallel` and `torch.compile` add to all names are taken off.
 
     Raises:
         FileNotFoundError, ValueError: The file is missing, cannot be read as weights, or does not fit; they name it.
+
+    Example:
+        >>> torch.save(nn.Linear(4, 2).state_dict(), "weights.pt")
+        >>> load_weights(nn.Linear(4, 2), "weights.pt")
+        []
     """
     path = Path(path)
     if path.is_dir():

@@ -65,18 +65,18 @@ class TrainResult:
     """What a training leaves behind.
 
     Attributes:
-        accuracy: test accuracy after the last epoch: the score.
-        loss: test loss after the last epoch.
-        true_class_probability: mean probability of the label on the test set, after the last epoch.
-        history: per epoch: loss, accuracy (of training), images_per_second, and test_accuracy where it was evaluated.
-        step_losses: training loss of every step.
-        timing: seconds of data, forward_backward, evaluation and total, in this call.
-        steps: optimiser steps, over all calls.
-        resumed_at: the step a checkpoint was continued from; None if it started fresh.
-        recipe: as plain values.
-        seed: of weights, shuffling and augmentation.
-        model: with its final weights, in evaluation mode.
-        scaled: test loss after temperature scaling, where `halves` were given.
+        accuracy: Test accuracy after the last epoch: the score.
+        loss: Test loss after the last epoch.
+        true_class_probability: Mean probability of the label on the test set, after the last epoch.
+        history: Per epoch: loss, accuracy (of training), images_per_second, and test_accuracy where it was evaluated.
+        step_losses: Training loss of every step.
+        timing: Seconds of data, forward_backward, evaluation and total, in this call.
+        steps: Optimiser steps, over all calls.
+        resumed_at: The step a checkpoint was continued from; None if it started fresh.
+        recipe: As plain values.
+        seed: Of weights, shuffling and augmentation.
+        model: With its final weights, in evaluation mode.
+        scaled: Test loss after temperature scaling, where `halves` were given.
     """
 
     accuracy: float

@@ -105,6 +105,16 @@ def soundness_of(
         mass: float64 `[N, R + 1]`: attribution of the pixels of each code, as `roarfast.code_sums` gives it.
         convention: `"exact"`, `"paper"`, `"soco"` or a `Convention`.
         smooth: Steps of a moving mean of the accuracies before flags are set.
+
+    Example:
+        >>> from roarfast.metrics import respond
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 4))
+        >>> maps, rates = torch.rand(6, 8, 8), (0.25, 0.5, 0.75)
+        >>> how = Perturbation(order="lerf")
+        >>> answers = respond(net, torch.rand(6, 3, 8, 8), maps, rates, labels=[0, 1, 2, 3, 0, 1], perturbation=how)
+        >>> mass = rf.code_sums(maps, rf.rank_codes(maps, rates, order="lerf"), 4).numpy()
+        >>> soundness_of(answers, mass).accuracy.shape
+        (3,)
     """
     if responses.perturbation.order != "lerf" or responses.perturbation.keep:
         raise ValueError(
@@ -135,6 +145,12 @@ def soundness_along(
         mass: float64 `[N, R + 1]`: attribution of the pixels of each code.
         convention: As in `soundness_of`.
         smooth: As in `soundness_of`.
+
+    Example:
+        >>> accuracy = np.array([0.9, 0.9, 0.5])  # with 25, 50 and 75 % removed: the last step shown raises nothing
+        >>> found = soundness_along(np.array([0.25, 0.5, 0.75]), accuracy, 0.1, np.array([[1.0, 1.0, 2.0, 4.0]]))
+        >>> found.value.round(3).tolist()
+        [1.0, 1.0, 0.857]
     """
     how = convention_of(convention)
     n, count = mass.shape[0], len(rates)
