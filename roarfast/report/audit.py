@@ -15,6 +15,7 @@ import numpy as np
 
 from roarfast.report.grid import BASELINES, BITS, PLAIN, Cell, CellKey, Panel
 from roarfast.report.stats import Interval, PairedTest, holm, kendall_tau, mean_interval, paired_test, ranks
+from roarfast.report.table import Row
 
 ALPHA = 0.05
 
@@ -54,6 +55,26 @@ class Count:
     higher_significant: int
     overall: PairedTest  # difference averaged over all (estimator, t) inside each trial, then paired over trials
     overall_cells: int
+
+    @property
+    def row(self) -> Row:
+        """Its columns in CSV files."""
+        mean = self.overall.difference
+        return {
+            "postprocess": self.postprocess,
+            "cells": self.cells,
+            "lower": self.lower,
+            "higher": self.higher,
+            "improved": self.improved,
+            "tested": self.tested,
+            "lower_significant": self.lower_significant,
+            "higher_significant": self.higher_significant,
+            "mean_difference": mean.mean,
+            "mean_difference_low": mean.low,
+            "mean_difference_high": mean.high,
+            "p": self.overall.p,
+            "cells_in_mean": self.overall_cells,
+        }
 
 
 @dataclass(frozen=True)

@@ -172,8 +172,7 @@ def bits_rows(audits: Sequence[Audit], meta: Mapping[str, object]) -> Iterable[R
         for key, cell in a.panel.cells.items():
             if not cell.values("bits"):
                 continue
-            row: Row = {"dataset": a.panel.dataset, "protocol": a.panel.protocol, "order": a.panel.order}
-            row |= {
+            row = a.panel.row | {
                 "estimator": key.estimator,
                 "postprocess": key.postprocess,
                 "drop": key.drop,
@@ -191,21 +190,4 @@ def bits_count_rows(audits: Sequence[Audit]) -> Iterable[Row]:
     for a in audits:
         for name, counts in a.bits.items():
             for c in counts:
-                yield {
-                    "dataset": a.panel.dataset,
-                    "protocol": a.panel.protocol,
-                    "order": a.panel.order,
-                    "measure": name,
-                    "postprocess": c.postprocess,
-                    "cells": c.cells,
-                    "lower": c.lower,
-                    "higher": c.higher,
-                    "tested": c.tested,
-                    "lower_significant": c.lower_significant,
-                    "higher_significant": c.higher_significant,
-                    "mean_difference": c.overall.difference.mean,
-                    "mean_difference_low": c.overall.difference.low,
-                    "mean_difference_high": c.overall.difference.high,
-                    "p": c.overall.p,
-                    "cells_in_mean": c.overall_cells,
-                }
+                yield a.panel.row | {"measure": name} | {k: v for k, v in c.row.items() if k != "improved"}

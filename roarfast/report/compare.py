@@ -14,7 +14,7 @@ from typing import Any
 from roarfast._files import write_atomic
 from roarfast._types import Json
 from roarfast.report.facts import base_text, data_text, model_text
-from roarfast.report.grid import BASELINES, Panel, base_cell, panels, pretty
+from roarfast.report.grid import BASELINES, Panel, base_cell, order_words, panels, pretty
 from roarfast.report.page import render
 from roarfast.report.panel_tables import accuracy_td
 from roarfast.report.score_tables import points_td, verdict_td
@@ -178,7 +178,7 @@ def _table(members: Sequence[tuple[Source, Panel]], common: list[float]) -> Tabl
         )
     rows.sort(key=lambda row: (row[-1].sort is None, row[-1].sort or 0))
     caption = (
-        f"{first.record.title}{' (least relevant first)' if first.order == 'lerf' else ''}, {first.better} accuracy is better: area (%) over "
+        f"{first.record.title}{order_words(first.order)}, {first.better} accuracy is better: area (%) over "
         f"the fraction of pixels removed, t, from nothing through {rates(common)}, and its difference in points to the random pixels of the same study, by which maps are ranked."
     )
     columns = ["Estimator", "Post-processing", "Study", "area %", "− random", "beats it?", "rank"]

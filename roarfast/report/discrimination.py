@@ -268,10 +268,7 @@ def random_rows(panels: Sequence[Panel]) -> Iterable[Row]:
     for panel in panels:
         for t in random_tests(panel):
             d = t.difference
-            yield {
-                "dataset": panel.dataset,
-                "protocol": panel.protocol,
-                "order": panel.order,
+            yield panel.row | {
                 "estimator": t.estimator,
                 "drop": t.drop,
                 "trials": d.n,

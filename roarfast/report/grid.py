@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from roarfast.explain.oracles import ORACLES
 from roarfast.report.stats import Better, Interval, mean_interval
+from roarfast.report.table import Row
 from roarfast.study.protocol import Protocol
 from roarfast.study.protocols import describe, position
 from roarfast.study.records import Record, StudyResults
@@ -100,12 +101,8 @@ class Panel:
     @property
     def title(self) -> str:
         """As in "ROAD (most relevant first), cifar10"."""
-        name = self.record.title
-        if self.order == "lerf":
-            name += " (least relevant first)"
-        elif self.both_orders:
-            name += " (most relevant first)"
-        return f"{name}, {self.dataset}"
+        order = order_words(self.order) or (" (most relevant first)" if self.both_orders else "")
+        return f"{self.record.title}{order}, {self.dataset}"
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -115,7 +112,12 @@ class Panel:
     @property
     def slug(self) -> str:
         """Part of file names and anchors."""
-        return slug(f"{self.dataset}-{self.protocol}-{self.order}")
+        return slug("-".join(self.identity))
+
+    @property
+    def row(self) -> Row:
+        """The first columns of its rows in CSV files."""
+        return {"dataset": self.dataset, "protocol": self.protocol, "order": self.order}
 
     @property
     def better(self) -> Better:
@@ -134,13 +136,12 @@ class Panel:
     @property
     def estimators(self) -> list[str]:
         """In the order of the study, baselines last."""
-        found = list(dict.fromkeys(k.estimator for k in self.cells))
-        return [e for e in found if e not in BASELINES] + [e for e in BASELINES if e in found]
+        return baselines_last(k.estimator for k in self.cells)
 
     @property
     def postprocesses(self) -> list[str]:
         """Plain, max…, gaussian…, then others in the order of the study."""
-        return sorted(dict.fromkeys(k.postprocess for k in self.cells), key=postprocess_position)
+        return postprocesses_in(self.cells)
 
     @property
     def agnostic(self) -> list[str]:
@@ -150,7 +151,7 @@ class Panel:
     @property
     def drops(self) -> list[float]:
         """All drop rates, ascending."""
-        return sorted({k.drop for k in self.cells})
+        return drops_in(self.cells)
 
     @property
     def main_drops(self) -> list[float]:
@@ -164,7 +165,7 @@ class Panel:
     @property
     def n_trials(self) -> int:
         """The largest number of finished trials of any cell."""
-        return max((len(c.trials) for c in self.cells.values()), default=0)
+        return most_trials(self.cells.values())
 
     def get(self, estimator: str, postprocess: str, drop: float) -> Cell | None:
         """The cell, or None if no trial of it is finished."""
@@ -183,6 +184,32 @@ class Panel:
         wanted = list(postprocesses)
         real = (e for e in self.estimators if e not in BASELINES)
         return [e for e in real if all(self.get(e, k, drop) for k in wanted)]
+
+
+def baselines_last(names: Iterable[str]) -> list[str]:
+    """Each estimator once, in the order given, baselines last."""
+    found = list(dict.fromkeys(names))
+    return [e for e in found if e not in BASELINES] + [e for e in BASELINES if e in found]
+
+
+def postprocesses_in(cells: Iterable[CellKey]) -> list[str]:
+    """Plain, max…, gaussian…, then others in the order given."""
+    return sorted(dict.fromkeys(k.postprocess for k in cells), key=postprocess_position)
+
+
+def drops_in(cells: Iterable[CellKey]) -> list[float]:
+    """All drop rates, ascending."""
+    return sorted({k.drop for k in cells})
+
+
+def most_trials(cells: Iterable[Cell]) -> int:
+    """The largest number of finished trials of any cell; 0 without cells."""
+    return max((len(cell.trials) for cell in cells), default=0)
+
+
+def order_words(order: str) -> str:
+    """What titles say of the order in which pixels go; nothing of the usual one."""
+    return " (least relevant first)" if order == "lerf" else ""
 
 
 def field_of(record: Record, name: str) -> float | None:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roarfast.report.grid import BASELINES, Cell, CellKey, mask_only, postprocess_position, pretty, slug
+from roarfast.report.grid import (
+    Cell,
+    CellKey,
+    baselines_last,
+    drops_in,
+    mask_only,
+    most_trials,
+    order_words,
+    postprocesses_in,
+    pretty,
+    slug,
+)
 from roarfast.study.records import StudyResults
 
 
@@ -20,7 +31,7 @@ class Leakage:
     @property
     def title(self) -> str:
         """As in "Masks alone, cifar10"."""
-        return f"Masks alone{' (least relevant first)' if self.order == 'lerf' else ''}, {self.dataset}"
+        return f"Masks alone{order_words(self.order)}, {self.dataset}"
 
     @property
     def slug(self) -> str:
@@ -30,22 +41,22 @@ class Leakage:
     @property
     def estimators(self) -> list[str]:
         """In the order of the study, baselines last."""
-        return sorted(dict.fromkeys(k.estimator for k in self.cells), key=lambda e: e in BASELINES)
+        return baselines_last(k.estimator for k in self.cells)
 
     @property
     def postprocesses(self) -> list[str]:
         """Plain first."""
-        return sorted(dict.fromkeys(k.postprocess for k in self.cells), key=postprocess_position)
+        return postprocesses_in(self.cells)
 
     @property
     def drops(self) -> list[float]:
         """Ascending."""
-        return sorted({k.drop for k in self.cells})
+        return drops_in(self.cells)
 
     @property
     def n_trials(self) -> int:
         """The largest number of finished trials of any cell."""
-        return max(len(c.trials) for c in self.cells.values())
+        return most_trials(self.cells.values())
 
 
 def leakages(results: StudyResults) -> list[Leakage]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from roarfast.explain.oracles import ORACLES
-from roarfast.report.grid import Cell, base_cell, rate, slug, usable
+from roarfast.report.grid import Cell, base_cell, most_trials, order_words, rate, slug, usable
 from roarfast.report.panel_tables import accuracy_td
 from roarfast.report.stats import Interval, mean_interval
 from roarfast.report.table import Table, Td, table
@@ -27,8 +27,7 @@ class Tested:
     @property
     def title(self) -> str:
         """As in "ROAR, t = 0.7"."""
-        lerf = " (least relevant first)" if self.order == "lerf" else ""
-        return f"{describe(self.protocol).title}{lerf}, t = {self.drop:g}"
+        return f"{describe(self.protocol).title}{order_words(self.order)}, t = {self.drop:g}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class OracleCells:
     @property
     def n_trials(self) -> int:
         """The largest number of finished trials of any cell."""
-        return max(len(cell.trials) for cells in self.tests.values() for cell in cells.values())
+        return most_trials(cell for cells in self.tests.values() for cell in cells.values())
 
     def apart(self, test: Tested) -> Interval | None:
         """Accuracy with `center+edge` less that with `center`, paired over trials; None where one of them is missing."""

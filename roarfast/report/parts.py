@@ -15,7 +15,7 @@ from roarfast.metrics.damage_curve import EqualDamage, common_low, equal_damage
 from roarfast.metrics.damage_parts import PARTS, EstimatorParts, split, summarise
 from roarfast.metrics.resampling import Estimate, trial_interval
 from roarfast.report.answers import Answers, Floats
-from roarfast.report.grid import BASELINES, PLAIN, postprocess_position, pretty, slug
+from roarfast.report.grid import BASELINES, PLAIN, baselines_last, order_words, postprocess_position, pretty, slug
 from roarfast.report.table import Row, Table, Td, table
 from roarfast.report.text import bounds, p_text, percent
 from roarfast.study.null_names import is_model_null
@@ -55,8 +55,7 @@ class StudyParts:
     @property
     def title(self) -> str:
         """For headings."""
-        order = " (least relevant first)" if self.order == "lerf" else ""
-        return f"{describe(self.protocol).title}{order}, {self.dataset}"
+        return f"{describe(self.protocol).title}{order_words(self.order)}, {self.dataset}"
 
     @property
     def slug(self) -> str:
@@ -71,7 +70,7 @@ class StudyParts:
     @property
     def estimators(self) -> list[str]:
         """In the order of the study, baselines last."""
-        return sorted(dict.fromkeys(e for e, _ in self.rows), key=lambda e: e in BASELINES)
+        return baselines_last(e for e, _ in self.rows)
 
     @property
     def postprocesses(self) -> list[str]:

@@ -140,10 +140,7 @@ def score_rows(scored: Scored) -> Iterable[Row]:
     for panel, found in scored:
         for s in found:
             d = s.random.difference if s.random else None
-            yield {
-                "dataset": panel.dataset,
-                "protocol": panel.protocol,
-                "order": panel.order,
+            yield panel.row | {
                 "better": panel.better,
                 "estimator": s.estimator,
                 "postprocess": s.postprocess,

@@ -10,7 +10,6 @@ from roarfast._files import write_atomic
 from roarfast.report.audit import Audit
 from roarfast.report.bits import bits_count_rows, bits_rows
 from roarfast.report.discrimination import random_rows, spread_rows
-from roarfast.report.grid import Panel
 from roarfast.report.leakage import leakages
 from roarfast.report.oracles import oracle_cells, oracle_rows
 from roarfast.report.parts import StudyParts, parts_rows
@@ -67,15 +66,11 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     return path
 
 
-def _head(panel: Panel) -> Row:
-    return {"dataset": panel.dataset, "protocol": panel.protocol, "order": panel.order}
-
-
 def _cells(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for key, cell in a.panel.cells.items():
             accuracy = cell.accuracy()
-            yield _head(a.panel) | {
+            yield a.panel.row | {
                 "estimator": key.estimator,
                 "postprocess": key.postprocess,
                 "drop": key.drop,
@@ -97,7 +92,7 @@ def _cells(audits: Iterable[Audit]) -> Iterable[Row]:
 def _differences(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for c in a.changes:
-            yield _head(a.panel) | {
+            yield a.panel.row | {
                 "estimator": c.estimator,
                 "postprocess": c.postprocess,
                 "drop": c.drop,
@@ -115,28 +110,13 @@ def _counts(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for group, counts in (("estimators", a.counts), ("baselines", a.baseline_counts)):
             for c in counts:
-                yield _head(a.panel) | {
-                    "group": group,
-                    "postprocess": c.postprocess,
-                    "cells": c.cells,
-                    "lower": c.lower,
-                    "higher": c.higher,
-                    "improved": c.improved,
-                    "tested": c.tested,
-                    "lower_significant": c.lower_significant,
-                    "higher_significant": c.higher_significant,
-                    "mean_difference": c.overall.difference.mean,
-                    "mean_difference_low": c.overall.difference.low,
-                    "mean_difference_high": c.overall.difference.high,
-                    "p": c.overall.p,
-                    "cells_in_mean": c.overall_cells,
-                }
+                yield a.panel.row | {"group": group} | c.row
 
 
 def _ranks(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for r in a.rank_rows:
-            yield _head(a.panel) | {
+            yield a.panel.row | {
                 "drop": r.drop,
                 "postprocess": r.postprocess,
                 "estimator": r.estimator,
@@ -149,7 +129,7 @@ def _ranks(audits: Iterable[Audit]) -> Iterable[Row]:
 def _agreement(audits: Iterable[Audit]) -> Iterable[Row]:
     for a in audits:
         for g in a.agreements:
-            yield _head(a.panel) | {
+            yield a.panel.row | {
                 "drop": g.drop,
                 "postprocess": g.postprocess,
                 "estimators": g.estimators,
@@ -167,7 +147,7 @@ def _fits(audits: Iterable[Audit]) -> Iterable[Row]:
                 for points in POINT_SETS:
                     fit = fit_at(a.panel, kind, drop, points)
                     if fit.n >= FEWEST_POINTS:
-                        yield _head(a.panel) | {
+                        yield a.panel.row | {
                             "drop": drop,
                             "x": kind,
                             "points": points,
