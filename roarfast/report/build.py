@@ -6,6 +6,7 @@ from pathlib import Path
 
 from roarfast._files import remove_unfinished, write_atomic
 from roarfast.report.figures.strips import IMAGE_FILES
+from roarfast.report.folder import ReportFolder
 from roarfast.report.material import gather
 from roarfast.report.page import render
 from roarfast.report.score_tables import score_rows
@@ -33,20 +34,19 @@ def build(folder: str | Path, out: str | Path | None = None, results: StudyResul
     """
     files = RunFolder(folder)
     everything = load(folder) if results is None else results
-    target = Path(out) if out is not None else files.report
-    target.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(target, "index.html")  # of a report that was killed
-    for part in ("figures", "tables", "tables/page"):
-        remove_unfinished(target / part)
-    material = gather(everything, files, target / "figures")
+    target = ReportFolder(out if out is not None else files.report)
+    target.path.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(target.path, target.page.name)  # of a report that was killed
+    for part in (target.figures, target.tables, target.page_tables):
+        remove_unfinished(part)
+    material = gather(everything, files, target.figures)
     page, book = render("page.html", **material)
-    write_tables(everything, material["audits"], [view.parts for view in material["parts"]], target / "tables")
-    write_csv(target / "tables" / "scores.csv", score_rows(material["scored"]))
+    write_tables(everything, material["audits"], [view.parts for view in material["parts"]], target.tables)
+    write_csv(target.tables / "scores.csv", score_rows(material["scored"]))
     for table in book.tables.values():
-        write_table(table, target / "tables" / "page")
-    path = target / "index.html"
-    write_atomic(path, page)
-    return path
+        write_table(table, target.page_tables)
+    write_atomic(target.page, page)
+    return target.page
 
 
 def image_figures(folder: str | Path) -> list[Path]:
@@ -59,7 +59,7 @@ def image_figures(folder: str | Path) -> list[Path]:
         >>> image_figures("report")  # nothing there yet
         []
     """
-    return sorted((Path(folder) / "figures").glob(f"{IMAGE_FILES}*.png"))
+    return sorted(ReportFolder(folder).figures.glob(f"{IMAGE_FILES}*.png"))
 
 
 def export(report: str | Path, out: str | Path, *, images: bool = False) -> list[Path]:
@@ -79,10 +79,10 @@ def export(report: str | Path, out: str | Path, *, images: bool = False) -> list
     """
     left_out = () if images else image_figures(report)
     written = []
-    for part, pattern in (("figures", "*.png"), ("tables", "*.csv")):
-        target = Path(out) / part
+    source, copy = ReportFolder(report), ReportFolder(out)
+    for part, target, pattern in ((source.figures, copy.figures, "*.png"), (source.tables, copy.tables, "*.csv")):
         target.mkdir(parents=True, exist_ok=True)
-        for path in sorted((Path(report) / part).glob(pattern)):
+        for path in sorted(part.glob(pattern)):
             if path not in left_out:
                 write_atomic(target / path.name, path.read_bytes())
                 written.append(target / path.name)

@@ -14,6 +14,7 @@ from typing import Any
 from roarfast._files import write_atomic
 from roarfast._types import Json
 from roarfast.report.facts import base_text, data_text, model_text
+from roarfast.report.folder import ReportFolder
 from roarfast.report.grid import BASELINES, Panel, base_cell, order_words, panels, pretty
 from roarfast.report.page import render
 from roarfast.report.panel_tables import accuracy_td
@@ -74,9 +75,11 @@ def read_source(given: str) -> Source:
     path = Path(given)
     if RunFolder(path).store.is_file():
         return Source(path.name or given, load(path))
-    for file in (path, path / "tables" / "records.csv", RunFolder(path).results_csv):
+    for file in (path, ReportFolder(path).records, RunFolder(path).results_csv):
         if file.is_file():
-            config = next((c for c in (RunFolder(path).config, file.parent.parent / "study.toml") if c.is_file()), None)
+            config = next(
+                (c for c in (RunFolder(path).config, RunFolder(file.parent.parent).config) if c.is_file()), None
+            )
             name = path.stem if path.is_file() else path.resolve().name
             return Source(name, read_records(file.read_text(encoding="utf-8"), _toml(config), str(file)))
     if given in published():
@@ -218,11 +221,11 @@ def _base(source: Source) -> float | None:
 def write_comparison(found: Comparison, out: str | Path) -> Path:
     """Writes `index.html` and the tables as CSV and LaTeX; returns the path of the page."""
     page, book = render("compare.html", comparison=found, name=" and ".join(s.name for s in found.sources))
-    path = Path(out) / "index.html"
+    target = ReportFolder(out)
     for one in book.tables.values():
-        write_table(one, path.parent / "tables" / "page")
-    write_atomic(path, page)
-    return path
+        write_table(one, target.page_tables)
+    write_atomic(target.page, page)
+    return target.page
 
 
 def text_table(found: Table) -> str:
