@@ -10,7 +10,6 @@ from functools import cache
 from roarfast._objects import check_name
 from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.estimators import known
-from roarfast.ops.aggregate_channels import REDUCTIONS, VALUES
 
 ENSEMBLES = {"sg": "SmoothGrad", "sg-sq": "SmoothGrad-squared", "vg": "VarGrad"}
 """Averages over noisy copies of the image: of `grad` unless another base is given in brackets."""
@@ -51,8 +50,13 @@ class Name:
 
     @property
     def slug(self) -> str:
-        """The name in letters, digits, `-`, `_` and `.` only; `from_slug` reads it back."""
-        return str(self).replace("(", ".").replace(")", "").replace("^", ".").replace("@", ".")
+        """The name in letters, digits, `-`, `_` and `.` only."""
+        return slug(str(self))
+
+
+def slug(name: str) -> str:
+    """The canonical spelling of a name in characters that are safe in file names; no two names share one."""
+    return name.replace("(", ".").replace(")", "").replace("^", ".").replace("@", ".")
 
 
 @cache
@@ -164,17 +168,6 @@ def parse_all(texts: Iterable[str | Name], custom: Collection[str] = ()) -> tupl
         if name in names[:i]:
             raise ValueError(f"estimators must be different, got {str(name)!r} twice")
     return names
-
-
-def from_slug(slug: str, custom: Collection[str] = ()) -> Name:
-    """The name whose `slug` this is."""
-    head, *rest = slug.split(".")
-    aggregate = ""
-    if len(rest) > 1 and rest[-2] in REDUCTIONS and rest[-1] in VALUES:
-        aggregate, rest = f"@{rest[-2]}({rest[-1]})", rest[:-2]
-    power = "^2" if rest and rest[-1] == "2" else ""
-    bases = rest[:-1] if power else rest
-    return parse(head + "".join(f"({base})" for base in bases) + power + aggregate, custom)
 
 
 def check_custom(name: str) -> str:

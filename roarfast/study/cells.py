@@ -84,7 +84,8 @@ class CellWork:
 
     def fit(self, data: Modified) -> Scores:
         """Trains from scratch, or with `train.start = "base"` from the base model, and scores the model."""
-        w, name = self.work, f"cell-{self.task.key[:16]}"
+        w = self.work
+        name = w.folder.cell_model(self.task.key).stem
         # All cells of a trial start from the same weights and see the same batches: differences are due to the pixels.
         seed = w.seeds.retrain(self.cell.trial)
         start = self.base_model if w.config.train.start == "base" else None

@@ -176,7 +176,7 @@ _SHARED_FILE = re.compile(r"[0-9a-f]{16,64}\.npz|\.[0-9a-f]{16,64}\.npz\.\d+\.tm
 
 
 def _shared_data(folder: RunFolder, data: DataConfig) -> Path:
-    return folder.shared / f"{digest(data.model_dump(mode='json'))}.npz"
+    return folder.shared_images(digest(data.model_dump(mode="json")))
 
 
 def _only_classes(data: Dataset, classes: tuple[str, ...], size: int | None) -> Dataset:

@@ -164,12 +164,12 @@ def _codes(w: Work, task: CodesTask, clock: Clock) -> Info:
             for order in task.orders[split]:
                 maps = None if task.base is None else w.stored_maps(task.estimator, task.base, split)
                 selection = w.selection(task, split, order)
-                path = partial / f"{split}-{order}.npy"
+                path = partial / w.folder.codes_file(task.key, split, order).name
                 rates, tv_map = select(selection, maps, data.images.shape[:3], path, with_masks=split == "test")
                 info[split][order] = rates
                 info["tv_map" if split == "test" else "tv_map_train"] = tv_map
     checksums = {path.name: file_checksum(path) for path in sorted(partial.glob("*.npy"))}
-    write_json(partial / "info.json", info | {"checksums": checksums})
+    write_json(partial / w.folder.codes_info(task.key).name, info | {"checksums": checksums})
     publish_folder(partial, final)
     return info
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roarfast._files import write_atomic
+from roarfast.explain.names import slug
 from roarfast.study.errors import FolderInUse, StudyError
 
 _STORE = "results.sqlite"
@@ -65,6 +66,10 @@ class RunFolder:
         """Generated images, while workers need them."""
         return self.path / ".shared"
 
+    def shared_images(self, key: str) -> Path:
+        """A file of generated images."""
+        return self.shared / f"{key}.npz"
+
     def maps(self, base: str, split: str) -> Path:
         """The attribution store of a base model and split."""
         return self.path / "maps" / base[:12] / split
@@ -76,6 +81,10 @@ class RunFolder:
     def base_model(self, key: str) -> Path:
         """The weights of a base model."""
         return self.model(f"base-{key[:12]}")
+
+    def cell_model(self, key: str) -> Path:
+        """The weights of a model that was retrained for a cell."""
+        return self.model(f"cell-{key[:16]}")
 
     def model(self, name: str) -> Path:
         """The weights of a model by name."""
@@ -107,6 +116,10 @@ class RunFolder:
                 f"{self.path / 'shards'} has no shards: run them with `roarfast run FILE --out {self.path} --shard i/n`"
             )
         return found
+
+    def codes_file(self, key: str, split: str, order: str) -> Path:
+        """The codes of a task for the images of a split."""
+        return self.codes(key) / f"{split}-{order}.npy"
 
     def codes_info(self, key: str) -> Path:
         """What is known about the codes of a task; written last, so they are complete where it is there."""
@@ -223,11 +236,6 @@ class RunFolder:
                     time.sleep(0.05)
         finally:
             os.close(descriptor)
-
-
-def slug(estimator: str) -> str:
-    """The name of an estimator in characters that are safe in file names."""
-    return estimator.replace("(", ".").replace(")", "").replace("^", ".").replace("@", ".")
 
 
 def _open(path: Path) -> int:

@@ -153,7 +153,7 @@ class Work:
             ArtefactDamaged: The file is missing or damaged.
         """
         key = task.codes.key
-        path = self.folder.codes(key) / f"{split}-{cell.order}.npy"
+        path = self.folder.codes_file(key, split, cell.order)
         try:
             mark = _mark(path)
             if mark not in self._checked and file_checksum(path) != self._code_checksums(key).get(path.name):

@@ -15,10 +15,10 @@ from roarfast.explain.names import (
     PAPER,
     Name,
     check_custom,
-    from_slug,
     parse,
     parse_all,
 )
+from roarfast.ops.aggregate_channels import REDUCTIONS, VALUES
 
 BASES = list(known())
 GRADIENT_BASES = [name for name, record in known().items() if record.of_pass is not None]
@@ -28,6 +28,17 @@ names = st.one_of(
         Name, base=st.sampled_from(GRADIENT_BASES), ensemble=st.sampled_from(list(ENSEMBLES)), squared=st.booleans()
     ),
 )
+
+
+def from_slug(slug, custom=()):
+    """The name whose slug this is: that there is a way back shows that no two names share a file."""
+    head, *rest = slug.split(".")
+    aggregate = ""
+    if len(rest) > 1 and rest[-2] in REDUCTIONS and rest[-1] in VALUES:
+        aggregate, rest = f"@{rest[-2]}({rest[-1]})", rest[:-2]
+    power = "^2" if rest and rest[-1] == "2" else ""
+    bases = rest[:-1] if power else rest
+    return parse(head + "".join(f"({base})" for base in bases) + power + aggregate, custom)
 
 
 @given(names)
