@@ -34,7 +34,7 @@ def inputs(task: Task) -> list[Artefact]:
         protocol = find(task.cell.protocol)
         found = [Artefact(RunFolder("").codes(task.codes.key).as_posix(), Damage("codes", task.codes.key))]
         foreign = is_reference(task.cell.protocol)  # nobody knows what it looks at
-        if not protocol.trains or (foreign and task.codes.base is not None):
+        if task.base in task.needs or (foreign and task.codes.base is not None):
             found.append(_base(task.base))
         return found + (_maps(task.codes, ["test"]) if protocol.values or foreign else [])
     if isinstance(task, ExamplesTask):
@@ -44,8 +44,8 @@ def inputs(task: Task) -> list[Artefact]:
     return []
 
 
-def outputs(task: Task, keep_models: bool = False) -> list[str]:
-    """Paths of what a task leaves; a path may hold a `*`."""
+def outputs(task: Task) -> list[str]:
+    """Paths of what a task has always left when it is done."""
     files = RunFolder("")
     if isinstance(task, BaseTask):
         paths = [files.base_model(task.key)]
@@ -57,13 +57,19 @@ def outputs(task: Task, keep_models: bool = False) -> list[str]:
         ]
     elif isinstance(task, CodesTask):
         paths = [files.codes(task.key)]
-    elif isinstance(task, ExamplesTask):
-        paths = [files.example(task.estimator)]
-    elif isinstance(task, CellsTask) and task.kind == "curve":
-        paths = [files.responses(f"{task.key}*")]
     else:
-        paths = [files.model(f"cell-{task.key[:16]}")] if keep_models else []
+        paths = [files.example(task.estimator)] if isinstance(task, ExamplesTask) else []
     return [path.as_posix() for path in paths]
+
+
+def extras(task: Task, keep_models: bool = False) -> list[str]:
+    """Paths of what a task may have left for the user beside that: no other task reads it, and protocols of the user's need not write it."""
+    files = RunFolder("")
+    if not isinstance(task, CellsTask):
+        return []
+    if task.kind == "curve":
+        return [files.responses(f"{task.key}*").as_posix()]
+    return [files.model(f"cell-{task.key[:16]}").as_posix()] if keep_models else []
 
 
 def _base(key: str) -> Artefact:

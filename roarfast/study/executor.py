@@ -99,9 +99,7 @@ class Executor:
         elif event.kind == "fatal":
             raise OutOfSpace(disk_full_message(self._store.path.parent))
         elif event.kind == "lost":
-            self._schedule.retry(task)
-            self._store.mark(self._open_cells(task), "pending")
-            self._progress.note(f"{task.label}: {event.text}; it runs again elsewhere")
+            self._run_elsewhere(task, event)
         elif event.kind == "died" and self._attempts.get(task.key, 0) + 1 < ATTEMPTS:
             self._attempts[task.key] = self._attempts.get(task.key, 0) + 1
             self._schedule.retry(task)
@@ -112,6 +110,15 @@ class Executor:
             self._fail(task, event)
         else:
             self._finish(task, event)
+
+    def _run_elsewhere(self, task: Task, event: Event) -> None:
+        """A node went, with a task or with what only it had: nobody is to blame, so it is no attempt."""
+        damage = event.outcome.damage
+        makers = [t for t in self._sources(task) if damage is not None and t.made(damage)]
+        self._schedule.retry(task, makers)
+        self._store.mark(self._open_cells(task), "pending")
+        again = f"{', '.join(maker.label for maker in makers)} and it run" if makers else "it runs"
+        self._progress.note(f"{task.label}: {event.text}; {again} again elsewhere")
 
     def _make_again(self, task: Task, damage: Damage, text: str) -> None:
         """A task found a file that an earlier one left missing or damaged: that one runs again, then this one."""

@@ -11,6 +11,8 @@ from helpers.study_identity import IDENTITY
 
 pytest.importorskip("torch")
 
+from helpers.fake_outcomes import outcome_of
+
 from roarfast.study.config import parse_config
 from roarfast.study.errors import OutOfSpace
 from roarfast.study.executor import ATTEMPTS, Executor
@@ -18,7 +20,7 @@ from roarfast.study.grid import grid_cells
 from roarfast.study.plan import build_plan
 from roarfast.study.progress import TaskProgress
 from roarfast.study.store import Store
-from roarfast.study.tasks import CodesTask, Outcome, Task
+from roarfast.study.tasks import CellsTask, Damage, Outcome, Task
 from roarfast.study.workers import Event
 
 CONFIG = parse_config(TINY)
@@ -46,7 +48,8 @@ class FakePool:
             del self._tasks[worker]
             mishap = next((m.pop(0) for label, m in self.mishaps.items() if label in task.label and m), None)
             if mishap is not None:
-                yield Event(worker, mishap, task, "Traceback\nRuntimeError: boom", Outcome(wall=0.1))
+                gone = Damage("codes", task.codes.key) if mishap == "lost" and isinstance(task, CellsTask) else None
+                yield Event(worker, mishap, task, "Traceback\nRuntimeError: boom", Outcome(wall=0.1, damage=gone))
             else:
                 yield Event(worker, "done", task, "", outcome_of(task))
 
@@ -55,14 +58,6 @@ class FakePool:
 
     def close(self) -> None:
         pass
-
-
-def outcome_of(task: Task) -> Outcome:
-    drops = task.drops if isinstance(task, CodesTask) else ()
-    rates = {f"{d:g}": {"removed": d, "tv_mask": 0.1, "tv_map": 5.0} for d in drops}
-    info = {"train": {"morf": rates}, "test": {"morf": rates, "lerf": rates}, "tv_map": 5.0} if rates else {}
-    scores = {key: {"accuracy": 0.5, "true_class_probability": 0.4} for key in task.finishes}
-    return Outcome(scores, info, {"training": 1.0}, wall=1.0)
 
 
 def run(folder: Path, pool: FakePool) -> tuple[Executor, Store]:
@@ -126,6 +121,17 @@ def test_a_task_whose_worker_dies_is_tried_again(tmp_path: Path) -> None:
     assert set(store.statuses().values()) == {"done"}
     _, store = run(tmp_path / "always", FakePool(mishaps={label: ["died"] * ATTEMPTS}))
     assert [r.status for r in store.records()].count("failed") == 1
+
+
+def test_what_goes_with_a_node_is_made_again_as_often_as_it_takes(tmp_path: Path) -> None:
+    """A cell loses its codes with the only node that had them: neither is to blame."""
+    often = ATTEMPTS + 2
+    pool = FakePool(mishaps={"roar rand plain t=0.5": ["lost"] * often, "maps sg-sq": ["lost"] * often})
+    executor, store = run(tmp_path, pool)
+    assert set(store.statuses().values()) == {"done"} and executor.outcome.failed == []
+    made = [task.label for task in pool.order]
+    assert made.count("codes rand plain, trial 0") == made.count("roar rand plain t=0.5 trial 0") == often + 1
+    assert sum(label.startswith("maps sg-sq") for label in made) == often + 1
 
 
 def test_a_full_disk_stops_the_run_and_keeps_what_is_done(tmp_path: Path) -> None:

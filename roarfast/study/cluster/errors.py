@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+from roarfast.study.errors import StudyError
+
 SAME_PACKAGES = (
     ". Every node needs the same Python packages as this machine: install roarfast there in the same version, then `ray stop` "
     "and `ray start` it again"
@@ -28,3 +32,30 @@ def why(error: Exception, host: str) -> str:
     return (
         f"a worker on {host} died ({one_line(error)}); its output is in Ray's logs there (/tmp/ray/session_latest/logs)"
     )
+
+
+def disk_full(where: str) -> StudyError:
+    """What to do about the disk of a node that keeps copies."""
+    return StudyError(
+        f"the disk of a node is full ({where}): free some space there, or name another folder with run.scratch. Nothing finished "
+        "is lost"
+    )
+
+
+def gone_errors(ray: ModuleType) -> tuple[type[Exception], ...]:
+    """What Ray raises when a node or an actor went."""
+    errors = ray.exceptions
+    return (
+        errors.RayActorError,
+        errors.ActorUnschedulableError,
+        errors.ActorPlacementGroupRemoved,
+        errors.NodeDiedError,
+        errors.ObjectLostError,
+    )
+
+
+def cause(error: Exception) -> Exception:
+    """What our own code met on a node: Ray wraps it, once per node that it came through."""
+    while isinstance(inner := getattr(error, "cause", None), Exception):
+        error = inner
+    return error

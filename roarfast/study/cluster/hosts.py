@@ -67,6 +67,16 @@ class Host:
         """Whether the node is still there."""
         return any(node.name == self.node.name for node in alive(ray.nodes()))
 
+    def answers(self, ray: ModuleType) -> bool:
+        """Whether its files are still served; one that only takes long is."""
+        try:
+            ray.get(call(self.files.describe, "say"), timeout=5.0)
+        except ray.exceptions.GetTimeoutError:
+            return True
+        except ray.exceptions.RayError:
+            return False
+        return True
+
 
 def driver_node(ray: ModuleType) -> Node:
     """The node that this process is on."""

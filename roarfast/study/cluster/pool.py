@@ -18,9 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from roarfast.study.artefacts import inputs, outputs
+from roarfast.study.artefacts import extras, inputs, outputs
 from roarfast.study.cluster.actors import Processes, start_files, start_worker
-from roarfast.study.cluster.errors import SAME_PACKAGES, one_line, why
+from roarfast.study.cluster.errors import SAME_PACKAGES, cause, disk_full, gone_errors, one_line, why
 from roarfast.study.cluster.files import Fetched
 from roarfast.study.cluster.handles import FilesHandle, call
 from roarfast.study.cluster.hosts import Host, driver_node
@@ -137,12 +137,14 @@ class RayPool:
         if self._said is None and self._home is not None and time.monotonic() - self._asked > _PAUSE:
             self._said, self._asked = call(self._home.said, "say"), time.monotonic()
         waited = [*self._refs, *([] if self._said is None else [self._said])]
-        if not waited:
-            time.sleep(_PAUSE)
-            return
-        ready, _ = self._ray.wait(waited, num_returns=1, timeout=_PAUSE)
-        if ready:  # and whatever else is there by now
-            ready, _ = self._ray.wait(waited, num_returns=len(waited), timeout=0)
+        patience = 0.0 if self._pending else _PAUSE
+        ready: list[ObjectRef[str]] = []
+        if waited:
+            ready, _ = self._ray.wait(waited, num_returns=1, timeout=patience)
+            if ready:  # and whatever else is there by now
+                ready, _ = self._ray.wait(waited, num_returns=len(waited), timeout=0)
+        else:
+            time.sleep(patience)
         for ref in ready:
             if ref == self._said:
                 yield from self._lines(ref)
@@ -183,7 +185,7 @@ class RayPool:
             if node.name not in self._hosts:
                 started[node.name] = self._start_files(node)
         for name, host in started.items():
-            with contextlib.suppress(self._ray.exceptions.RayActorError):
+            with contextlib.suppress(*gone_errors(self._ray)):  # it went again already
                 host.greet(self._ray, self._use, self._folder)
                 if host.place != FOLDER:
                     self.missing = self._missing_bytes
@@ -219,6 +221,15 @@ class RayPool:
             if slot.task is not None:
                 self._pending.append(Event(slot.number, "lost", slot.task, f"node {host.node.host} is gone"))
 
+    def _look_at_files(self) -> None:
+        """Gives up nodes that went, or whose files nobody serves any more; those come back with the next look."""
+        self._look()
+        for host in [host for host in self._hosts.values() if not host.answers(self._ray)]:
+            self._lose(host.node.name)
+        here = Host(driver_node(self._ray), self._home) if self._home is not None else None
+        if here is not None and not here.answers(self._ray):
+            self._home = self._start_files(here.node, home=True).files
+
     # workers
 
     def _start(self, slot: _Slot) -> None:
@@ -244,9 +255,12 @@ class RayPool:
         sources = [self._source(path) for path in absent]
         slot.state = "fetching"
         if None in sources:
-            self._gone(slot, [path for path, source in zip(absent, sources) if source is None])
+            self._gone(slot, [path for path, source in zip(absent, sources) if source is None], "lost")
         else:
-            self._refs[call(slot.host.files.fetch, "fetch", absent, sources)] = ("fetched", slot.number)
+            # Into the run folder only one actor fetches: two would get the same files twice, into one place.
+            taker = self._home if slot.host.place == FOLDER else slot.host.files
+            assert taker is not None
+            self._refs[call(taker.fetch, "fetch", absent, sources)] = ("fetched", slot.number)
 
     def _execute(self, slot: _Slot) -> None:
         assert slot.task is not None and slot.processes is not None
@@ -268,19 +282,10 @@ class RayPool:
     # what happens
 
     def _happened(self, what: str, slot: _Slot, ref: ObjectRef[str]) -> Iterator[Event]:
-        errors = self._ray.exceptions
         try:
             value = self._ray.get(ref)
-        except (
-            errors.RayActorError,
-            errors.WorkerCrashedError,
-            errors.OutOfMemoryError,
-            errors.ObjectLostError,
-        ) as error:
-            yield from self._broken(what, slot, error)
-            return
-        except errors.RayTaskError as error:  # of our own code, or of a source that went away
-            yield from self._broken(what, slot, error.cause if isinstance(error.cause, Exception) else error)
+        except self._ray.exceptions.RayError as error:  # of a worker that went, or of our own code on a node
+            yield from self._broken(what, slot, cause(error))
             return
         if what == "ready":
             if value:
@@ -296,22 +301,19 @@ class RayPool:
             self.moved += found["bytes"]
             if found["full"]:
                 yield self._ended(slot, "fatal", "disk full")
-            elif found["gone"]:
+            elif set(found["gone"]) & set(outputs(slot.task)):
                 yield self._ended(slot, "died", f"node {slot.host.node.host} lost what the task had made")
             else:
-                self._places.came(outputs(slot.task, self._keep_models), FOLDER)
+                self._places.came(outputs(slot.task), FOLDER)
                 yield self._ended(slot, "done", "", slot.outcome)
 
     def _fetched(self, slot: _Slot, found: Fetched) -> Iterator[Event]:
         assert slot.task is not None
         self.moved += found["bytes"]
         if found["full"]:
-            raise StudyError(
-                f"the disk of a node is full ({found['full']}): free some space there, or name another folder with run.scratch. "
-                "Nothing finished is lost"
-            )
+            raise disk_full(found["full"])
         if found["gone"]:
-            self._gone(slot, found["gone"])
+            self._gone(slot, found["gone"], "damaged")
             return
         self._places.came((one.path for one in inputs(slot.task)), slot.host.place)
         self._execute(slot)
@@ -321,12 +323,14 @@ class RayPool:
         assert slot.task is not None
         outcome, here = decode_outcome(message["outcome"]), slot.host.place
         if message["event"] != "done":
+            if message["event"] == "fatal" and here != FOLDER:  # not the disk of the run folder
+                raise disk_full(f"{slot.host.node.host}: {slot.host.root}")
             if message["event"] == "damaged":  # it deleted what it could not read
                 self._places.deleted((one.path for one in inputs(slot.task)), here)
             yield self._ended(slot, message["event"], message["text"], outcome)
             return
-        made = outputs(slot.task, self._keep_models)
-        self._places.made(made, here)
+        self._places.made(outputs(slot.task), here)
+        made = outputs(slot.task) + extras(slot.task, self._keep_models)
         if here == FOLDER or not made or (slot.task.passing and not self._keep_codes):
             yield self._ended(slot, "done", "", outcome)
             return
@@ -335,14 +339,16 @@ class RayPool:
         ref = call(self._home.fetch, "fetch", made, [slot.host.files] * len(made))
         self._refs[ref] = ("collected", slot.number)
 
-    def _gone(self, slot: _Slot, paths: list[str]) -> None:
-        """What a task needs is nowhere any more: its maker runs again."""
+    def _gone(self, slot: _Slot, paths: list[str], kind: str) -> None:
+        """What a task needs is nowhere any more: its maker runs again. `"lost"` where nobody is to blame."""
         assert slot.task is not None
         for path in paths:
             self._places.forget(path)
         lost = next(one for one in inputs(slot.task) if one.path in paths)
-        text = f"{lost.path} was only on a node that is gone"
-        self._pending.append(self._ended(slot, "damaged", text, Outcome(damage=lost.lost)))
+        text = (
+            f"{lost.path} was only on a node that is gone" if kind == "lost" else f"{lost.path} is not there any more"
+        )
+        self._pending.append(self._ended(slot, kind, text, Outcome(damage=lost.lost)))
 
     def _ended(self, slot: _Slot, kind: str, text: str, outcome: Outcome | None = None) -> Event:
         assert slot.task is not None
@@ -352,13 +358,16 @@ class RayPool:
     def _broken(self, what: str, slot: _Slot, error: Exception) -> Iterator[Event]:
         """A worker, its node, or the node that it fetched from went away."""
         host, task = slot.host, slot.task
-        if not host.is_alive(self._ray) or "its node has died" in str(error):
+        transfer = what in ("fetched", "collected")  # where the other node may be the one that died
+        if not host.is_alive(self._ray) or (not transfer and "its node has died" in str(error)):
             self._lose(host.node.name)
             return
-        if what in ("fetched", "collected"):  # the worker itself is well
-            self._look()
+        if transfer:  # the worker itself is well
+            self._look_at_files()
             if slot.number in self._slots and task is not None:
-                yield self._ended(slot, "lost", f"a transfer was interrupted ({one_line(error)})")
+                # What is not somebody's going may come again and again: it counts as an attempt.
+                kind = "lost" if isinstance(error, gone_errors(self._ray)) else "died"
+                yield self._ended(slot, kind, f"a transfer was interrupted ({one_line(error)})")
             return
         self._kill(slot)
         if slot.starts >= _STARTS:
@@ -369,7 +378,12 @@ class RayPool:
 
     def _lines(self, ref: ObjectRef[str]) -> Iterator[Event]:
         self._said = None
-        for number, text in json.loads(self._ray.get(ref)).items():
+        try:
+            said = json.loads(self._ray.get(ref))
+        except gone_errors(self._ray):
+            self._look_at_files()
+            return
+        for number, text in said.items():
             slot = self._slots.get(int(number))
             if slot is not None and slot.task is not None:
                 yield Event(slot.number, "update", slot.task, text)
