@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +20,7 @@ import pytest
 from helpers.ray_cluster import NODE, two_nodes
 from helpers.study_helpers import TINY, outcome, write_tiny
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'roarfast[ray]'")
 
@@ -147,6 +149,15 @@ def test_a_node_with_other_images_is_refused(tmp_path: Path) -> None:
         os.chdir(here)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_torch_does_not_see_is_said(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    config = Study.from_toml(write_tiny(tmp_path, SMALL)).config
+    settings = Settings(config.model_dump(mode="json"), str(tmp_path / "run"), "cuda", 1)
+    said = RayWorker(json.dumps(settings.encode()), 0, None, str(tmp_path / "nowhere"), {}).ready()
+    assert "Ray gave it a GPU, but torch sees none there: install a torch with CUDA" in said
+
+
 @pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(cluster: Any, local: Any, tmp_path: Path) -> None:
     progress = After(3, kill_one_worker)
@@ -204,6 +215,29 @@ def test_a_wrong_address_is_an_error_at_once(address: str, message: str, tmp_pat
     assert time.monotonic() - begun < 60  # Ray itself would try for ten minutes
 
 
+def test_a_cluster_that_was_killed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray leaves the address of the last one in a file, and would ask there for minutes."""
+    from ray._private import services
+
+    asked = list[str]()
+    monkeypatch.setattr(ray, "init", lambda address, **options: asked.append(address))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # which it would leave set
+    monkeypatch.setattr(services, "find_gcs_addresses", lambda: set())
+    (tmp_path / "ray").mkdir()
+    for address, expected in (("127.0.0.1:1", "local"), (None, "local"), ("listening", "auto")):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            listening = f"127.0.0.1:{server.getsockname()[1]}"
+            text = listening if address == "listening" else address
+            (tmp_path / "ray" / "ray_current_cluster").unlink(missing_ok=True)
+            if text is not None:
+                (tmp_path / "ray" / "ray_current_cluster").write_text(text)
+            assert connecting.connect("auto") == (ray, expected == "local")
+        assert asked.pop() == expected
+    assert not asked
+
+
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(StudyError, match=r"--ray needs the package ray .*pip install 'roarfast\[ray\]'"):
@@ -227,6 +261,16 @@ def test_a_worker_out_of_memory_says_what_to_do() -> None:
         text = why(error, "node7")
         assert "a worker on node7 ran out of memory" in text and "run.memory" in text and "batch_size" in text
     assert "ran out of memory" not in why(RuntimeError("The actor is dead: SIGSEGV"), "node7")
+
+
+def test_the_page_names_commands_that_ray_has() -> None:
+    from ray.scripts.scripts import cli
+
+    text = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.S)
+    named = set(re.findall(r"(?:^| )ray ([a-z-]+)", "\n".join(blocks), re.M))
+    assert named >= {"start", "stop", "up", "down"}
+    assert named <= set(cli.commands), named - set(cli.commands)
 
 
 NODES = [Node(str(i), f"host{i}", {"CPU": 8.0, "GPU": float(i), "memory": 32e9}) for i in range(3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -11,6 +12,7 @@ from types import ModuleType
 
 from roarfast.study.errors import StudyError
 
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:/\s]+):(\d{1,5})")
 _PATIENCE = 5.0
 """Seconds for the head to answer: Ray itself tries a wrong address for minutes, deaf to Ctrl-C."""
 
@@ -49,16 +51,16 @@ def connect(address: str) -> tuple[ModuleType, bool]:
         return ray, False
     quiet = {"log_to_driver": False, "configure_logging": False}
     if address == "auto":
-        address = os.environ.get("RAY_ADDRESS", "auto")
+        address = os.environ.get("RAY_ADDRESS") or "auto"
     if address == "auto":
-        try:
-            _init(ray, "auto", quiet)
-            return ray, False
-        except ConnectionError:
-            # Ray's workers are nice to everybody (15); ours are what this machine is to do, as those of --workers are.
-            os.environ.setdefault("RAY_worker_niceness", "0")
-            ray.init(address="local", include_dashboard=False, **quiet)
-            return ray, True
+        if _has_cluster(ray):
+            with contextlib.suppress(ConnectionError):
+                _init(ray, "auto", quiet)
+                return ray, False
+        # Ray's workers are nice to everybody (15); ours are what this machine is to do, as those of --workers are.
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        ray.init(address="local", include_dashboard=False, **quiet)
+        return ray, True
     _check(address)
     try:
         _init(ray, address, quiet)
@@ -98,13 +100,31 @@ def _check(address: str) -> None:
     if address.startswith("ray://"):
         raise StudyError(
             f"--ray {address}: a study runs on a machine of its cluster, not through Ray's client. Log in to the head and use "
-            "`--ray auto`, or send it there: ray job submit -- roarfast run study.toml --ray auto"
+            "`--ray auto`, or send it there: ray job submit -- roarfast run /PATH/study.toml --out /PATH/run --ray auto"
         )
-    found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s]+):(\d{1,5})", address)
-    if not found:
+    if not _ADDRESS.fullmatch(address):
         raise StudyError(f"--ray must be 'auto' or HOST:PORT of the head of a Ray cluster, got {address!r}")
-    host, port = found[1].strip("[]"), int(found[2])
+    if problem := _silent(address):
+        raise StudyError(f"no Ray cluster answers at {address}: {problem}{_ADVICE}")
+
+
+def _silent(address: str) -> str:
+    """Why nobody answers at HOST:PORT; nothing if somebody does."""
+    found = _ADDRESS.fullmatch(address)
+    assert found is not None
     try:
-        socket.create_connection((host, port), timeout=_PATIENCE).close()
+        socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_PATIENCE).close()
     except (OSError, OverflowError) as error:
-        raise StudyError(f"no Ray cluster answers at {address}: {error}{_ADVICE}") from None
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _has_cluster(ray: ModuleType) -> bool:
+    """Whether Ray should look for the cluster of this machine: it would ask one that was killed, not stopped, for minutes."""
+    try:
+        found = ray._private.services.get_ray_address_from_environment("auto", None)
+    except ConnectionError:
+        return False
+    except Exception:  # not an interface that Ray promises to keep: then it looks itself
+        return True
+    return not (isinstance(found, str) and _ADDRESS.fullmatch(found) and _silent(found))

@@ -93,8 +93,7 @@ class NodeFiles:
         self.root = Path(folder)
         self._cache: Path | None = None
         if not self.shared:
-            above = Path(scratch or tempfile.gettempdir()) / f"roarfast-{os.getuid()}"
-            above.mkdir(mode=0o700, parents=True, exist_ok=True)
+            above = _own_folder(Path(scratch or tempfile.gettempdir()) / f"roarfast-{os.getuid()}")
             self.root = self._cache = above / f"{run}-{node[:12]}"
             with _locked(above / ".lock"):  # a folder that is just being made has nobody yet
                 _delete_orphans(above)
@@ -233,6 +232,14 @@ class NodeFiles:
         sync_folder(place.parent)
         found = place.stat()
         self._known[str(place), found.st_ino, found.st_mtime_ns] = one.checksum
+
+
+def _own_folder(path: Path) -> Path:
+    """Makes a folder where others may write too, and refuses one that somebody else has put there."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_symlink() or path.stat().st_uid != os.getuid():
+        raise PermissionError(f"{path} is somebody else's folder, or a link: name another one with run.scratch")
+    return path
 
 
 _ALIVE = ".alive"
