@@ -19,7 +19,6 @@ from roarfast.study.progress import Eta, make_progress
 from roarfast.study.results import Record, StudyResults, load
 from roarfast.study.rows import SessionRow
 from roarfast.study.runfolder import RunFolder, check_claim
-from roarfast.study.simulate import Machines
 from roarfast.study.store import Store
 from roarfast.study.study import Setup, Study
 
@@ -80,6 +79,8 @@ def run(
         study = study.shard(*part)
     if dry_run:
         _dry_run(study, study.setup(device, workers, only, part), machines)
+        if machines is None and (ray or study.config.run.ray):
+            print("  (on this machine, not on the Ray cluster: --nodes N --gpus M simulates one)")
         return True
     failed = _run(study, workers, device, only, part, ray=ray, redo=redo)
     print(f"results: {RunFolder(study.folder).results_csv}; state: roarfast status {study.folder}")
@@ -167,7 +168,9 @@ def _dry_run(study: Study, setup: Setup, machines: tuple[int, int, float] | None
         train, test = load_data(study.config.data)
         images = {"train": len(train), "test": len(test)}
         size = estimate.sizes(study.config, images, train.image_shape, train.num_classes)
-        print(estimate.describe_cluster(setup.plan, left, pace, Machines(*machines, start=pace.start), size))
+        each, seconds = study.config.run.gpus_per_training, estimate.pace_of(study.config, pace)
+        simulated = estimate.cluster(*machines, each, pace.start)
+        print(estimate.describe_cluster(setup.plan, left, seconds, simulated, size, each))
     print(forecast(max(cell.trial for cell in study.cells) + 1))
 
 

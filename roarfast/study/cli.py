@@ -72,10 +72,13 @@ def run_command(
     nodes: Annotated[
         int | None, typer.Option(min=1, help="With --dry-run: simulate a cluster of so many nodes …")
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="… with so many workers each, one per GPU …")] = 1,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="… with so many workers each, one per GPU (default 1) …")
+    ] = None,
     speed: Annotated[
-        float, typer.Option(min=1e-6, help="… each so many times as fast as a worker of this machine.")
-    ] = 1.0,
+        float | None,
+        typer.Option(min=1e-6, help="… each so many times as fast as a worker of this machine (default 1)."),
+    ] = None,
     data_root: Annotated[Path | None, typer.Option(help="Where the data is, instead of data.root.")] = None,
     report: Annotated[
         bool, typer.Option(help="End with the report; --no-report leaves it to `roarfast report`.")
@@ -90,7 +93,10 @@ def run_command(
     """Run a study up to its report, or resume it: the same command after a kill loses no finished cell."""
     with _clear_errors():
         where = {"workers": workers, "device": device, "only": only, "ray": ray, "redo": redo}
-        machines = None if nodes is None else (nodes, gpus, speed)
+        if nodes is None and (gpus or speed):
+            given = "--gpus" if gpus else "--speed"
+            raise StudyError(f"{given} describes the nodes of a simulated cluster: say how many with --nodes")
+        machines = None if nodes is None else (nodes, gpus or 1, speed or 1.0)
         if machines and not dry_run:
             raise StudyError("--nodes simulates a cluster: use it with --dry-run; a run on one is --ray ADDRESS")
         _exit(_actions().run(file, out, data_root, mask_only, shard, dry_run, report, machines, **where))

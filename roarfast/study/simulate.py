@@ -25,7 +25,7 @@ class Machines:
         workers: On each of them.
         speed: Of a worker there, relative to the one whose times are given.
         shared: Whether all nodes see the run folder.
-        bandwidth: Bytes per second into a node, where they do not.
+        bandwidth: Bytes per second into a node, where they do not. The run folder is on the first node then.
         start: Seconds until a worker can begin its first task: its process, its imports, its images.
     """
 
@@ -44,13 +44,14 @@ class Machines:
 
 @dataclass(frozen=True)
 class Span:
-    """A task as it ran: from `begin`, `fetch` seconds of transfers, then work until `end`."""
+    """A task as it ran: from `begin`, `fetch` seconds of transfers, then work, then `collect` seconds until its files are kept."""
 
     task: Task
     worker: int
     begin: float
     fetch: float
     end: float
+    collect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ class Simulation:
     @property
     def busy(self) -> float:
         """Seconds of work, summed over workers."""
-        return sum(span.end - span.begin - span.fetch for span in self.spans)
+        return sum(span.end - span.begin - span.fetch - span.collect for span in self.spans)
 
     @property
     def fetching(self) -> float:
         """Seconds of waiting for transfers, summed over workers."""
-        return sum(span.fetch for span in self.spans)
+        return sum(span.fetch + span.collect for span in self.spans)
 
     @property
     def idle(self) -> float:
@@ -112,7 +113,7 @@ def simulate(
         size: Bytes that each task leaves, for nodes without a shared folder.
     """
     schedule = Schedule(left, every)
-    made = _Copies(every, size or (lambda task: 0), machines)
+    made = _Copies(left, every, size or (lambda task: 0), machines)
     idle = list(range(machines.size))
     fresh = set(idle)  # workers that have not started yet: they do so with their first task
     running: list[tuple[float, int, int, Task]] = []
@@ -121,14 +122,14 @@ def simulate(
         missing = None if machines.shared else made.missing
         for worker, task in schedule.assign(sorted(idle, key=lambda w: (w % machines.workers, w)), missing):
             idle.remove(worker)
-            size_in = 0 if machines.shared else made.missing(worker, task)
-            fetch = size_in / machines.bandwidth
-            moved += size_in
+            size_in, size_out = (0, 0) if machines.shared else (made.missing(worker, task), made.kept(worker, task))
+            fetch, collect = size_in / machines.bandwidth, size_out / machines.bandwidth
+            moved += size_in + size_out
             made.arrived(worker, task)
             begin = max(now, machines.start) if worker in fresh else now
             fresh.discard(worker)
-            end = begin + fetch + seconds(task) / machines.speed
-            spans.append(Span(task, worker, begin, fetch, end))
+            end = begin + fetch + seconds(task) / machines.speed + collect
+            spans.append(Span(task, worker, begin, fetch, end, collect))
             heapq.heappush(running, (end, len(spans), worker, task))
         if not running:
             raise ValueError(f"{len(schedule.left)} tasks wait for each other")
@@ -144,13 +145,14 @@ def simulate(
 class _Copies:
     """Which nodes have what, where no folder is shared."""
 
-    def __init__(self, every: Mapping[str, Task], size: Bytes, machines: Machines) -> None:
+    def __init__(self, left: Mapping[str, Task], every: Mapping[str, Task], size: Bytes, machines: Machines) -> None:
         self._machines = machines
         self._sizes: dict[str, float] = {}
         for task in every.values():
             paths = outputs(task)
             self._sizes |= {path: size(task) / len(paths) for path in paths}
-        self._held: dict[str, set[int]] = {}
+        done = (task for key, task in every.items() if key not in left)  # by an earlier run
+        self._held: dict[str, set[int]] = {path: {0} for task in done for path in outputs(task)}
 
     def missing(self, worker: int, task: Task) -> int:
         node = worker // self._machines.workers
@@ -161,9 +163,16 @@ class _Copies:
         for one in inputs(task):
             self._held.setdefault(one.path, set()).add(worker // self._machines.workers)
 
+    def kept(self, worker: int, task: Task) -> int:
+        """Bytes that go from a node to the run folder before a task is done: all but what passes, on all nodes but the first."""
+        if task.passing or worker // self._machines.workers == 0:
+            return 0
+        return int(sum(self._sizes.get(path, 0) for path in outputs(task)))
+
     def made(self, worker: int, task: Task) -> None:
+        node = worker // self._machines.workers
         for path in outputs(task):
-            self._held.setdefault(path, set()).add(worker // self._machines.workers)
+            self._held.setdefault(path, set()).update((node,) if task.passing else (node, 0))
 
 
 def critical_path(left: Mapping[str, Task], work: Mapping[str, float]) -> list[Task]:

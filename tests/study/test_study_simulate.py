@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from typer.testing import CliRunner
 
 from roarfast.commands import app
 from roarfast.study.config import parse_config
+from roarfast.study.environment import Pace
+from roarfast.study.errors import StudyError
+from roarfast.study.estimate import cluster, describe_cluster, pace_of
 from roarfast.study.grid import grid_cells
 from roarfast.study.plan import build_plan
 from roarfast.study.schedule import Schedule
@@ -117,6 +121,23 @@ def test_a_study_on_nodes_without_a_shared_folder_moves_files_once_per_node() ->
     assert len(apart.spans) == len(shared.spans) == len(plan.tasks)
 
 
+def test_what_is_kept_goes_to_the_run_folder_before_a_task_is_done() -> None:
+    """The base models of two trials on two nodes: the second has to bring its own to the first."""
+    config = parse_config(TINY.replace("trials = 1", "trials = 2"))
+    every = build_plan(config, IDENTITY, grid_cells(config)).tasks
+    bases = {key: task for key, task in every.items() if task.kind == "base"}
+    machines = Machines(2, 1, shared=False, bandwidth=100.0)
+    found = simulate(bases, every, lambda t: 7.0, machines, lambda t: 1000)
+    assert [(span.worker, span.collect, span.end) for span in found.spans] == [(0, 0.0, 7.0), (1, 10.0, 17.0)]
+    assert (found.moved, found.makespan, found.busy, found.fetching) == (1000, 17.0, 14.0, 10.0)
+    maps = {key: task for key, task in every.items() if task.kind == "maps"}
+    resumed = simulate(maps, every, lambda t: 7.0, replace(machines, nodes=1), lambda t: 1000)
+    assert len(maps) > 1 and resumed.moved == 0  # the run folder has the base models
+    codes = {key: task for key, task in every.items() if task.kind == "codes" and not task.needs}
+    passing = simulate(codes, every, lambda t: 7.0, machines, lambda t: 1000)
+    assert len(codes) > 1 and passing.moved == 0  # they stay where they are
+
+
 def test_recorded_times_are_those_of_cells_or_of_work() -> None:
     config = parse_config(TINY)
     plan = build_plan(config, IDENTITY, grid_cells(config))
@@ -130,3 +151,48 @@ def test_a_simulated_cluster_needs_a_dry_run(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["run", str(write_tiny(tmp_path)), "--nodes", "2"])
     assert found.exit_code == 2
     assert "--nodes simulates a cluster: use it with --dry-run" in found.stderr
+
+
+@pytest.mark.parametrize("option", ["--gpus", "--speed"])
+def test_what_describes_a_simulated_cluster_needs_its_size(tmp_path: Path, option: str) -> None:
+    found = CliRunner().invoke(app, ["run", str(write_tiny(tmp_path)), "--dry-run", option, "2"])
+    assert found.exit_code == 2
+    assert f"{option} describes the nodes of a simulated cluster: say how many with --nodes" in found.stderr
+
+
+def test_gpus_that_share_a_training_are_one_worker() -> None:
+    config = parse_config(TINY + "gpus_per_training = 4\n")
+    every = build_plan(config, IDENTITY, grid_cells(config)).tasks
+    assert cluster(2, 8, 3.0, 4, 5.0) == Machines(2, 2, 3.0, start=5.0)
+    with pytest.raises(StudyError, match=r"--gpus 2: run.gpus_per_training = 4 .* a node needs as many"):
+        cluster(2, 2, 1.0, 4, 0.0)
+    pace = Pace(1.0, 1.0, 1.0, 1.0, 1.0, {"train": 60, "test": 40}, 2, lambda names: 1)
+    seconds = pace_of(config, pace)
+    shared = {task.cost_class for task in every.values() if seconds(task) == pace.seconds(task) / 4}
+    assert shared == {"base", "roar"}  # what trains: maps, codes and scores use one of the GPUs
+    assert all(seconds(task) == pace.seconds(task) for task in every.values() if task.cost_class not in shared)
+    text = describe_cluster(
+        build_plan(config, IDENTITY, grid_cells(config)), every, seconds, Machines(2, 2), lambda t: 0, 4
+    )
+    assert "on 2 × 2 workers of 4 GPUs, which share a training without loss" in text
+
+
+def test_a_dry_run_with_ray_says_what_it_is_of(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["run", str(write_tiny(tmp_path)), "--dry-run", "--ray", "auto"])
+    assert found.exit_code == 0, found.stderr
+    assert "on this machine, not on the Ray cluster: --nodes N --gpus M simulates one" in found.stdout
+
+
+def test_a_simulated_cluster_is_described(tmp_path: Path) -> None:
+    options = ["--dry-run", "--nodes", "2", "--gpus", "2", "--speed", "4"]
+    found = CliRunner().invoke(app, ["run", str(write_tiny(tmp_path)), *options])
+    assert found.exit_code == 0, found.stderr
+    for part in (
+        "on 2 × 2 workers, each 4 times as fast as one here (--speed): about ",
+        "% of the workers' time used",
+        "critical path ",
+        "without a shared folder: ",
+        "GB between nodes",
+    ):
+        assert part in found.stdout
+    assert found.stdout.count("512") == 1
