@@ -85,13 +85,23 @@ class Worker:
                 return "fatal", "disk full", Outcome()
             if isinstance(error, ArtefactDamaged):
                 return "damaged", str(error), Outcome(wall=wall, damage=error.damage)
-            return "failed", traceback.format_exc(), Outcome(wall=wall)
+            return "failed", traceback.format_exc() + _advice(error), Outcome(wall=wall)
         outcome.wall = time.perf_counter() - begun
         outcome.torch = str(torch.__version__)
         outcome.seconds["other"] = max(0.0, outcome.wall - sum(outcome.seconds.values()))
         if self._start_seconds:
             outcome.seconds["start"], self._start_seconds = self._start_seconds, 0.0
         return "done", "", outcome
+
+
+def _advice(error: Exception) -> str:
+    """What to do about a lack of memory: the last line of what is said of a failed task."""
+    if not isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)) and "can't allocate memory" not in str(error):
+        return ""
+    last = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
+    return (
+        f"out of memory: make train.batch_size or explain.batch_size smaller, or run fewer workers at once ({last})\n"
+    )
 
 
 @dataclass
@@ -266,6 +276,7 @@ class ProcessPool:
         self._selector.unregister(process.stdout)
         code = process.wait()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how += ", as when the system runs out of memory" if code == -signal.SIGKILL else ""
         task = self._tasks.pop(worker, None)
         self._start(worker)
         if task is not None and code == -signal.SIGBUS:  # a page of a mapped file that the disk has no room for

@@ -22,7 +22,7 @@ from roarfast._files import WriteError, create_memmap, is_disk_full
 from roarfast.study.config import load_config, parse_config
 from roarfast.study.errors import ConfigError
 from roarfast.study.tasks import MapsTask
-from roarfast.study.workers import ProcessPool, Settings
+from roarfast.study.workers import ProcessPool, Settings, Worker
 
 SMALL = TINY.replace('["roar", "road"]', '["road"]').replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]')
 ROARFAST = [sys.executable, "-c", "import sys; sys.path.pop(0); from roarfast.cli import main; main()"]
@@ -73,6 +73,49 @@ def test_a_worker_that_dies_of_sigbus_is_a_full_disk(tmp_path: Path) -> None:
         assert [(event.kind, event.text) for event in found] == [("fatal", "disk full")]
     finally:
         pool.close()
+
+
+def test_a_worker_that_is_killed_may_have_used_up_the_memory(tmp_path: Path) -> None:
+    pool = ProcessPool([Settings(parse_config(SMALL).model_dump(mode="json"), str(tmp_path), "cpu", 1)])
+    try:
+        pool.submit(0, MapsTask(key="k", label="maps", trial=0, estimators=("grad",), base="b"))
+        os.kill(pool._processes[0].pid, signal.SIGKILL)
+        found = []
+        while not found:
+            found = list(pool.events())
+        assert found[0].kind == "died"
+        assert "(signal SIGKILL, as when the system runs out of memory)" in found[0].text
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "Tried to allocate 2 GiB"),
+        (MemoryError("Unable to allocate 8 GiB"), "Unable to allocate 8 GiB"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "can't allocate memory"),
+        (RuntimeError("shapes do not fit"), None),
+    ],
+)
+def test_a_task_out_of_memory_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str | None
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("roarfast.study.workers.do_task", fail)
+    worker = Worker(
+        Settings(parse_config(SMALL).model_dump(mode="json"), str(tmp_path), "cpu", torch.get_num_threads())
+    )
+    task = MapsTask(key="k", label="maps", trial=0, estimators=("grad",), base="b")
+    kind, text, _ = worker.execute(task, lambda line: None)
+    last = text.strip().splitlines()[-1]
+    assert kind == "failed" and "Traceback" in text
+    if told is None:
+        assert last == "RuntimeError: shapes do not fit"
+    else:
+        assert last.startswith("out of memory: make train.batch_size or explain.batch_size smaller") and told in last
 
 
 def test_memory_maps_have_their_space_before_they_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
