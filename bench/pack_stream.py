@@ -3,8 +3,9 @@
     python bench/pack_stream.py [--gb 8] [--folder DIR]
 
 Writes a synthetic pack at 224x224, then prints, from a cold cache: a plain read of the file, an epoch of batches as they are
-read (shuffled, checksums compared), and some of its batches as a training gets them (float32, cropped and flipped); then a map store of as many float16 maps, written in chunks, stopped half-way and gone on with, and read back. Beside
-each: megabytes per second, and the most anonymous memory (`RssAnon`). Not part of `make bench`: it takes minutes and the disk.
+read (shuffled, checksums compared), and some of its batches as a training gets them (float32, cropped and flipped); then a map
+store of as many float16 maps, written in chunks, stopped half-way and resumed, and read back. Beside each: megabytes per second,
+and the most anonymous memory (`RssAnon`). Not part of `make bench`: it takes minutes and the disk.
 """
 
 from __future__ import annotations
