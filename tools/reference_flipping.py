@@ -36,6 +36,16 @@ def verdict(e, claim):
     return "holds" if holds else "**does not hold**" if fails else "not surely"
 
 
+def unclear(found):
+    """The rates at which an interval does not say what is claimed."""
+    for fill, (own, other) in found.items():
+        claim = "<" if fill == "dataset_mean" else ">"
+        for of, name in (("accuracy", "accuracy"), ("log-ratio", "log ratio")):
+            rates = [f"{r:g}" for r in RATES if verdict(difference(other, own, r, of), claim) != "holds"]
+            if rates:
+                yield f"{fill}, {name}: nothing can be told at {', '.join(rates)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, required=True)
@@ -63,6 +73,8 @@ def main():
     found = {fill: (ask(cam, RATES, fill), ask(rand, RATES, fill)) for fill in ("dataset_mean", "linear")}
     lines = [
         "# Random pixels, Grad-CAM, and random pixels inside Grad-CAM's top",
+        "",
+        f"**Not shown:** {'; '.join(unclear(found))}. The order of the two fills is that of the paper from there on.",
         "",
         f"004, 6.2.3, on CIFAR-10: the net of three convolutions of the score audit ({accuracy:.1%} of the test images), not retrained; "
         f"{len(images)} test images. Made by `python tools/reference_flipping.py --images {len(images)}`. Random minus Grad-CAM: below 0, "

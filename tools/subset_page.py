@@ -94,6 +94,7 @@ class Study:
         self.cells = [r for r in read(tables / "cells.csv") if r["order"] == "morf"]
         self.differences = [r for r in read(tables / "differences.csv") if r["order"] == "morf"]
         self.agreement = [r for r in read(tables / "agreement.csv") if r["order"] == "morf"]
+        self.random = [r for r in read(tables / "random.csv") if (r["protocol"], r["order"]) == ("roar", "morf")]
         self.base = [float(r["accuracy"]) for r in read(tables / "records.csv") if r["protocol"] == "base"]
 
     def claims(self) -> dict[bool | None, list[str]]:
@@ -143,6 +144,13 @@ class Study:
                 lists[None].append(f"{text}, but without the block the net learnt nothing in the epochs that it had")
             else:
                 lists[True if apart else False if gap > 0 else None].append(text)
+        for drop in dict.fromkeys(r["drop"] for r in self.random if int(r["trials"]) > 1):
+            said = [r["verdict"] for r in self.random if r["drop"] == drop]
+            better, worse = said.count("better"), said.count("worse")
+            lists[True if better == len(said) else False if worse else None].append(
+                f"estimators do more damage than random pixels at {drop} (ROAR, Holm's correction over the estimators): "
+                f"{better} of {len(said)} do, {worse} do less"
+            )
         if stuck := [r for r in self.cells if r["protocol"] == "roar" and float(r["accuracy"]) < NOT_LEARNT]:
             named = dict.fromkeys(f"{r['estimator']} {r['postprocess']} at {r['drop']}" for r in stuck)
             lists[False].append(f"every retrained net learns: these end at chance, {', '.join(named)}")
