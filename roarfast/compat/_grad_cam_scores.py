@@ -56,6 +56,15 @@ class OwnMetric(Protocol):
     def perturbation(self) -> OwnPerturbation: ...
 
 
+class Asked(NamedTuple):
+    """What all metrics are called with, in the order and by the names of the original."""
+
+    input_tensor: torch.Tensor
+    cams: Numpy
+    targets: Targets
+    model: Model
+
+
 class Plan(NamedTuple):
     """What one metric removes and fills with."""
 
@@ -79,6 +88,11 @@ def check_inputs(images: torch.Tensor, cams: Numpy) -> None:
     _status.require(isinstance(images, torch.Tensor) and images.ndim == 4, "an input that is no [B, C, H, W] tensor")
     _status.require(images.is_floating_point() and images.numel() > 0, "an input without floats")
     _status.require(bool(torch.isfinite(images).all()), "NaN or infinity in an image")
+    check_maps(cams, images)
+
+
+def check_maps(cams: Numpy, images: torch.Tensor) -> None:
+    """`Outside` unless these are maps `[B, H, W]` of NumPy, one per image."""
     _status.require(
         isinstance(cams, np.ndarray) and cams.ndim == 3 and len(cams) >= len(images), "other maps than [B, H, W]"
     )
@@ -156,29 +170,39 @@ def of_targets(model: Model, images: torch.Tensor, targets: Targets) -> Scores:
     return np.asarray([target(output).cpu().numpy() for target, output in zip(targets, outputs)], np.float32)
 
 
-def clean_scores(images: torch.Tensor, targets: Targets, model: Model) -> Scores:
+def clean_scores(asked: Asked) -> Scores:
     """Scores of the untouched images."""
-    return of_targets(model, images, targets)
+    return of_targets(asked.model, asked.input_tensor, asked.targets)
 
 
-def mean_of_plans(
-    plans: Sequence[Plan],
-    options: Sequence[Options],
-    clean: Scores,
-    images: torch.Tensor,
-    cams: Numpy,
-    targets: Targets,
-    model: Model,
-) -> Scores:
+def of_metric(
+    asked: Asked, perturbed: Callable[[], torch.Tensor], return_visualization: bool, return_diff: bool
+) -> Scores | tuple[Scores, torch.Tensor]:
+    """What one metric returns, given what makes the images with pixels removed."""
+    clean = clean_scores(asked) if return_diff else None
+    images = perturbed()
+    result = of_targets(asked.model, images, asked.targets)
+    result = result if clean is None else result - clean
+    return (result, images) if return_visualization else result
+
+
+def mean_of_plans(plans: Sequence[Plan], options: Sequence[Options], clean: Scores, asked: Asked) -> Scores:
     """The mean change of the scores over plans, each with one forward pass."""
-    changes = [of_targets(model, perturb(p, images, cams, o), targets) - clean for p, o in zip(plans, options)]
+    changes = []
+    for plan, chosen in zip(plans, options):
+        images = perturb(plan, asked.input_tensor, asked.cams, chosen)
+        changes.append(of_targets(asked.model, images, asked.targets) - clean)
     return np.mean(np.asarray(changes, np.float32), axis=0)
 
 
-def mean_over(
-    metrics: Sequence[OwnMetric], clean: Scores, images: torch.Tensor, cams: Numpy, targets: Targets, model: Model
-) -> Scores:
+def mean_over(metrics: Sequence[OwnMetric], clean: Scores, asked: Asked) -> Scores:
     """`mean_of_plans` of our own metrics."""
     plans = [Plan(m.perturbation.percentile, m.perturbation.least, m.perturbation.imputer) for m in metrics]
-    options = [m.perturbation.imputer.options for m in metrics]
-    return mean_of_plans(plans, options, clean, images, cams, targets, model)
+    with refusal():
+        check_maps(asked.cams, asked.input_tensor)
+        return mean_of_plans(plans, [m.perturbation.imputer.options for m in metrics], clean, asked)
+
+
+def refusal() -> _status.refusal:
+    """The error of the import swaps."""
+    return _status.refusal("input_tensor must be finite images [B, C, H, W] and cams finite floats [B, H, W]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -39,8 +40,11 @@ _ids = itertools.count()
 
 
 def sample_ids(n: int) -> list[int]:
-    """The next `n` ids."""
-    return [next(_ids) for _ in range(n)]
+    """The next `n` ids. Those of a DataLoader's workers start apart: forked ones would go on from the same id."""
+    data = sys.modules.get("torch.utils.data")
+    worker = data.get_worker_info() if data else None
+    first = 0 if worker is None else (worker.seed % (2**31 - 1) + 1) << 32
+    return [first + next(_ids) for _ in range(n)]
 
 
 def weights_3x3(weighting: Weighting) -> Weights:
@@ -112,6 +116,13 @@ def check_image(image: torch.Tensor, mask: torch.Tensor) -> None:
     require(image.device == mask.device, "image and mask on two devices")
     known = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8)
     require(image.dtype in known, f"an image of dtype {image.dtype}")
+
+
+def check_batch(images: torch.Tensor, masks: torch.Tensor) -> None:
+    """`Outside` unless these are images [B, C, H, W] and masks [B, H, W] of torch, on one device."""
+    four = getattr(images, "ndim", 0) == 4 and getattr(masks, "ndim", 0) == 3
+    require(four and len(images) == len(masks) > 0, "other shapes than [B, C, H, W] and [B, H, W]")
+    check_image(images[0], masks[0])
 
 
 def add_torch_noise(solved: EitherT, removed: EitherT, noise: float, dtype: torch.dtype | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 import numpy as np
@@ -79,20 +79,28 @@ class NoisyLinearImputer:
         self.weighting = weighting
         self.options = Options(mode, noise_source, tol, seed)
 
-    def __call__(self, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """The image `[C, H, W]` with the pixels where `mask` `[H, W]` is 0 imputed."""
-        try:
+    def __call__(self, img: torch.Tensor, mask: torch.Tensor, *, sample: int | None = None) -> torch.Tensor:
+        """The image `[C, H, W]` with the pixels where `mask` `[H, W]` is 0 imputed.
+
+        Args:
+            img: The image.
+            mask: 0 = removed, 1 = known.
+            sample: Which sample this is, for `noise_source="philox"`: the same sample gets the same noise wherever it is
+                imputed. Default: every call counts as a new one.
+        """
+        with _status.refusal("img must be a finite [C, H, W] tensor and mask [H, W] of 0 and 1"):
             _impute.check_image(img, mask)
-            return self.batched_call(img[None], mask[None])[0]
-        except _status.Outside as outside:
-            raise ValueError(
-                f"img must be a finite [C, H, W] tensor and mask [H, W] of 0 and 1, got {outside}"
-            ) from None
+            return self._imputed(img[None], mask[None], None if sample is None else [sample])[0]
 
     def batched_call(self, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Images `[B, C, H, W]` and masks `[B, H, W]`, all solved in one call."""
+        with _status.refusal("img must be finite [B, C, H, W] and mask [B, H, W] of 0 and 1"):
+            _impute.check_batch(img, mask)
+            return self._imputed(img, mask, None)
+
+    def _imputed(self, img: torch.Tensor, mask: torch.Tensor, ids: Sequence[int] | None) -> torch.Tensor:
         weights = chosen_weights(self.peer, self.weighting, self.options)
-        result = _impute.impute_torch(img.detach(), _impute.removed_of(mask), self.noise, self.options, weights)
+        result = _impute.impute_torch(img.detach(), _impute.removed_of(mask), self.noise, self.options, weights, ids)
         _status.fast(self.peer, "NoisyLinearImputer")
         return result
 
@@ -107,44 +115,52 @@ def chosen_weights(peer: str, weighting: _impute.Weighting | None, options: Opti
     return None
 
 
-def fast_call(original: ImputerCall, peer: str, options: Options, tested: bool) -> ImputerCall:
-    """A `__call__(self, img, mask)` for a class whose original `__call__` is given.
+def fast_call(trial: Trial, peer: str, options: Options) -> ImputerCall:
+    """A `__call__(self, img, mask)` for a class.
 
     Args:
-        original: Where calls outside the domain go.
+        trial: Of the class; its original takes calls outside the domain.
         peer: For `status()`.
         options: Those of the patch.
-        tested: Whether the class is known. If not, every kind of instance is tried on a small image first, and stays
-            with the original if that gives other numbers.
     """
-    trial = _Trial(original, options)
 
     def __call__(self: PeerImputer, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         try:
             _impute.check_image(img, mask)
-            _status.require(tested or trial.agrees(self), "other numbers than road_evaluation on a trial image")
+            trial.require(self)
             weights = chosen_weights(peer, getattr(self, "weighting", None), options)
             removed = _impute.removed_of(mask)[None]
             result = _impute.impute_torch(img.detach()[None], removed, float(self.noise), options, weights)[0]
         except _status.Outside as outside:
             _status.passed_on(peer, "NoisyLinearImputer", str(outside))
-            return original(self, img, mask)
+            return trial.original(self, img, mask)
         _status.fast(peer, "NoisyLinearImputer")
         return result
 
     return __call__
 
 
-class _Trial:
-    """Whether instances of an unknown class give road_evaluation's numbers, noise included; tried once per kind."""
+class Trial:
+    """Whether instances of a class give road_evaluation's numbers, noise included; tried once per kind.
 
-    def __init__(self, original: ImputerCall, options: Options) -> None:
+    Args:
+        original: The `__call__(self, img, mask)` of the class.
+        options: Those of the patch.
+        tested: Whether the class is known to: then nothing is tried.
+    """
+
+    def __init__(self, original: ImputerCall, options: Options, tested: bool = False) -> None:
         self.original = original
+        self.tested = tested
         self.tol = Options(tol=options.tol)
         self.known: dict[tuple[type, object, str], bool] = {}
         self.lock = threading.Lock()
 
-    def agrees(self, instance: PeerImputer) -> bool:
+    def require(self, instance: PeerImputer) -> None:
+        """`Outside` unless this instance gives those numbers on a small image."""
+        _status.require(self.tested or self._agrees(instance), "other numbers than road_evaluation on a trial image")
+
+    def _agrees(self, instance: PeerImputer) -> bool:
         key = (type(instance), getattr(instance, "noise", None), repr(getattr(instance, "weighting", None)))
         with self.lock:
             if key not in self.known:
@@ -179,5 +195,5 @@ def targets(cls: type, name: str, options: Options) -> list[_slots.Target]:
         raise TypeError(
             f"{name} is no copy of road_evaluation's NoisyLinearImputer: it needs setup_sparse_system and __call__"
         )
-    original = _slots.original(cls, "__call__")
-    return [_slots.Target(cls, "__call__", fast_call(original, name, options, tested=False))]
+    trial = Trial(_slots.original(cls, "__call__"), options)
+    return [_slots.Target(cls, "__call__", fast_call(trial, name, options))]

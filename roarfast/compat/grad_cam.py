@@ -6,9 +6,10 @@ Change the import (`from roarfast.compat.grad_cam import ROADCombined`; grad-cam
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from roarfast._extras import install_advice
 from roarfast._torchvision import import_torchvision
@@ -117,7 +118,7 @@ class PerturbationConfidenceMetric:
             return_visualization: Also return the images with pixels removed.
             return_diff: Whether to subtract the scores of the untouched images.
         """
-        clean = scores.clean_scores(input_tensor, targets, model) if return_diff else None
+        asked = scores.Asked(input_tensor, cams, targets, model)
         kinds = (RemoveMostRelevantFirst, RemoveLeastRelevantFirst, NoisyLinearImputer)
         perturbation = self.perturbation
         if (
@@ -125,14 +126,15 @@ class PerturbationConfidenceMetric:
             and type(perturbation) in kinds[:2]
             and type(perturbation.imputer) is NoisyLinearImputer
         ):
-            plan = scores.plan_of(perturbation, *kinds)
-            images = scores.perturb(plan, input_tensor, cams, perturbation.imputer.options)
+            plan, options = scores.plan_of(perturbation, *kinds), perturbation.imputer.options
+            with scores.refusal():
+                scores.check_maps(cams, input_tensor)
+                images = functools.partial(scores.perturb, plan, input_tensor, cams, options)
+                result = scores.of_metric(asked, images, return_visualization, return_diff)
             _status.fast("grad-cam", "PerturbationConfidenceMetric")
-        else:
-            images = scores.perturb_one_by_one(perturbation, input_tensor, cams)
-        result = scores.of_targets(model, images, targets)
-        result = result if clean is None else result - clean
-        return (result, images) if return_visualization else result
+            return result
+        images = functools.partial(scores.perturb_one_by_one, perturbation, input_tensor, cams)
+        return scores.of_metric(asked, images, return_visualization, return_diff)
 
 
 class ROADMostRelevantFirst(PerturbationConfidenceMetric):
@@ -172,9 +174,8 @@ class ROADMostRelevantFirstAverage:
         clean: scores.Scores | None = None,
     ) -> scores.Scores:
         """Scores `[B]`; `clean`: the scores of the untouched images, if they are known."""
-        if clean is None:
-            clean = scores.clean_scores(input_tensor, targets, model)
-        return scores.mean_over(self.metrics, clean, input_tensor, cams, targets, model)
+        asked = scores.Asked(input_tensor, cams, targets, model)
+        return scores.mean_over(self.metrics, scores.clean_scores(asked) if clean is None else clean, asked)
 
 
 class ROADLeastRelevantFirstAverage(ROADMostRelevantFirstAverage):
@@ -204,7 +205,7 @@ class ROADCombined:
         self, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
     ) -> scores.Scores:
         """Scores `[B]`; higher is better."""
-        clean = scores.clean_scores(input_tensor, targets, model)
+        clean = scores.clean_scores(scores.Asked(input_tensor, cams, targets, model))
         lerf = self.lerf_averager(input_tensor, cams, targets, model, clean=clean)
         morf = self.morf_averager(input_tensor, cams, targets, model, clean=clean)
         return (lerf - morf) / 2
@@ -260,6 +261,8 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     original_averager = _slots.original(averager, "__call__")
     original_combined = _slots.original(combined, "__call__")
     original_init = _slots.original(imputer, "__init__")
+    tested = digest(imputer) in PEER.digests["NoisyLinearImputer"]
+    trial = _imputer_class.Trial(_slots.original(imputer, "__call__"), options, tested)
 
     def init(
         self: _imputer_class.WeightedImputer, noise: float = 0.01, weighting: _impute.Weighting | None = None
@@ -267,6 +270,11 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
         original_init(self, noise)
         if weighting is not None:
             self.weighting = weighting  # the original drops it, so that it could be neither honoured nor warned of
+
+    def plan_of(of: _Metric) -> scores.Plan:
+        plan = scores.plan_of(of.perturbation, *kinds)
+        trial.require(plan.imputer)
+        return plan
 
     def call_metric(
         self: _Metric,
@@ -277,84 +285,63 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
         return_visualization: bool = False,
         return_diff: bool = True,
     ) -> scores.Scores | tuple[scores.Scores, torch.Tensor]:
+        asked = scores.Asked(input_tensor, cams, targets, model)
         try:
-            plan = scores.plan_of(self.perturbation, *kinds)
             scores.check_inputs(input_tensor, cams)
+            plan = plan_of(self)
         except _status.Outside as outside:
             _status.passed_on("grad-cam", "PerturbationConfidenceMetric", str(outside))
-            return original_metric(self, input_tensor, cams, targets, model, return_visualization, return_diff)
-        clean = scores.clean_scores(input_tensor, targets, model) if return_diff else None
-        images = scores.perturb(plan, input_tensor, cams, options)
+            return original_metric(self, *asked, return_visualization, return_diff)
+        images = functools.partial(scores.perturb, plan, input_tensor, cams, options)
+        result = scores.of_metric(asked, images, return_visualization, return_diff)
         _status.fast("grad-cam", "PerturbationConfidenceMetric")
-        result = scores.of_targets(model, images, targets)
-        result = result if clean is None else result - clean
-        return (result, images) if return_visualization else result
+        return result
 
-    def average(
-        metrics: Sequence[_Metric],
-        clean: scores.Scores,
-        input_tensor: torch.Tensor,
-        cams: Numpy,
-        targets: scores.Targets,
-        model: scores.Model,
-    ) -> scores.Scores:
-        plans = [scores.plan_of(metric.perturbation, *kinds) for metric in metrics]
-        return scores.mean_of_plans(plans, [options] * len(plans), clean, input_tensor, cams, targets, model)
-
-    def eligible(metrics: Sequence[_Metric], input_tensor: torch.Tensor, cams: Numpy, model: scores.Model) -> None:
-        _status.require(not getattr(model, "training", False), "a model in training mode: forward passes may differ")
+    def plans_of(metrics: Sequence[_Metric], asked: scores.Asked) -> list[scores.Plan]:
+        training = getattr(asked.model, "training", False)
+        _status.require(not training, "a model in training mode: forward passes may differ")
         for each in metrics:
+            _status.require(isinstance(each, metric), "an average of other metrics")
             _status.require(type(each).__call__ is metric.__call__, "a metric with a call of its own")
-            scores.plan_of(each.perturbation, *kinds)
-        scores.check_inputs(input_tensor, cams)
+        scores.check_inputs(asked.input_tensor, asked.cams)
+        return [plan_of(each) for each in metrics]
 
-    def call_averager(
-        self: _Averager, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
-    ) -> scores.Scores:
+    def average(plans: Sequence[scores.Plan], clean: scores.Scores, asked: scores.Asked) -> scores.Scores:
+        return scores.mean_of_plans(plans, [options] * len(plans), clean, asked)
+
+    # The four arguments, by position or by name, as the original takes them.
+    def call_averager(self: _Averager, *args: Any, **kwargs: Any) -> scores.Scores:
+        asked = scores.Asked(*args, **kwargs)
         try:
-            metrics = [self.imputer(percentile) for percentile in self.percentiles]
-            _status.require(all(isinstance(each, metric) for each in metrics), "an average of other metrics")
-            eligible(metrics, input_tensor, cams, model)
+            plans = plans_of([self.imputer(percentile) for percentile in self.percentiles], asked)
         except _status.Outside as outside:
             _status.passed_on("grad-cam", "AveragerAcrossThresholds", str(outside))
-            return original_averager(self, input_tensor, cams, targets, model)
-        clean = scores.clean_scores(input_tensor, targets, model)
+            return original_averager(self, *asked)
         _status.fast("grad-cam", "AveragerAcrossThresholds")
-        return average(metrics, clean, input_tensor, cams, targets, model)
+        return average(plans, scores.clean_scores(asked), asked)
 
-    def call_combined(
-        self: _Combined, input_tensor: torch.Tensor, cams: Numpy, targets: scores.Targets, model: scores.Model
-    ) -> scores.Scores:
+    def call_combined(self: _Combined, *args: Any, **kwargs: Any) -> scores.Scores:
+        asked = scores.Asked(*args, **kwargs)
         try:
             both = []
             for each in (self.lerf_averager, self.morf_averager):
                 _status.require(isinstance(each, averager), "an average of other metrics")
-                both.append([each.imputer(percentile) for percentile in each.percentiles])
-                eligible(both[-1], input_tensor, cams, model)
+                both.append(plans_of([each.imputer(percentile) for percentile in each.percentiles], asked))
         except _status.Outside as outside:
             _status.passed_on("grad-cam", "ROADCombined", str(outside))
-            return original_combined(self, input_tensor, cams, targets, model)
-        clean = scores.clean_scores(input_tensor, targets, model)
+            return original_combined(self, *asked)
+        clean = scores.clean_scores(asked)
         _status.fast("grad-cam", "ROADCombined")
-        lerf, morf = (average(metrics, clean, input_tensor, cams, targets, model) for metrics in both)
+        lerf, morf = (average(plans, clean, asked) for plans in both)
         return (lerf - morf) / 2
 
-    tested = _imputer_is_tested(imputer)
     return [
         _slots.Target(imputer, "__init__", init),
-        _slots.Target(
-            imputer,
-            "__call__",
-            _imputer_class.fast_call(_slots.original(imputer, "__call__"), "grad-cam", options, tested),
-        ),
+        _slots.Target(imputer, "__call__", _imputer_class.fast_call(trial, "grad-cam", options)),
         _slots.Target(metric, "__call__", call_metric),
         _slots.Target(averager, "__call__", call_averager),
         _slots.Target(combined, "__call__", call_combined),
     ]
-
-
-def _imputer_is_tested(imputer: type) -> bool:
-    return digest(imputer) in PEER.digests["NoisyLinearImputer"]
 
 
 PEER = Peer(

@@ -40,12 +40,8 @@ def noisy_linear_imputation(arr: Numpy, indices: Numpy, noise: float = 0.01, **k
         >>> noisy_linear_imputation(np.ones((3, 8, 8), np.float32), np.array([9, 10, 17]), noise=0).std() < 1e-6
         np.True_
     """
-    try:
+    with _status.refusal("arr must be a finite float image [C, H, W] and indices 1-D integers of its pixels"):
         result = impute(arr, indices, noise, Options())
-    except _status.Outside as outside:
-        raise ValueError(
-            f"arr must be a finite float image [C, H, W] and indices 1-D integers of its pixels, got {outside}"
-        ) from None
     _status.fast("quantus", "noisy_linear_imputation")
     return result
 

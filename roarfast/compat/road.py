@@ -186,7 +186,11 @@ class ImputedDataset:
             pred = self.prediction[index] if self.prediction else 0
             share = self.lerf == "share" and not self.remove
             kept = _road_masks.kept(self.img_mask[index], self.random_v, self.th_p, self.remove, share, img)
-            img = self.imputation(img, kept)
+            if isinstance(self.imputation, _imputer_class.NoisyLinearImputer):
+                # By its number, so that Philox noise does not depend on the workers.
+                img = self.imputation(img, kept, sample=index)
+            else:
+                img = self.imputation(img, kept)
             if self.use_cache:
                 self.cache[index] = (img, target, pred)
         if self.transform is not None:
@@ -313,18 +317,15 @@ def _load() -> Replaced:
 
 def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
     imputer, dataset = replaced["NoisyLinearImputer"], replaced["ImputedDataset"]
-    call = _imputer_class.fast_call(
-        _slots.original(imputer, "__call__"), "road", options, digest(imputer) in PEER.digests["NoisyLinearImputer"]
-    )
+    tested = digest(imputer) in PEER.digests["NoisyLinearImputer"]
+    trial = _imputer_class.Trial(_slots.original(imputer, "__call__"), options, tested)
     original_batched = _slots.original(imputer, "batched_call")
     original_item = _slots.original(dataset, "__getitem__")
 
     def batched_call(self: _imputer_class.WeightedImputer, img: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         try:
-            _impute.check_image(img[0], mask[0])
-            _status.require(
-                tuple(mask.shape) == (len(img), *img.shape[2:]), "other shapes than [B, C, H, W] and [B, H, W]"
-            )
+            _impute.check_batch(img, mask)
+            trial.require(self)
             weights = _imputer_class.chosen_weights("road", self.weighting, options)
             host, removed = img.detach().cpu(), _impute.removed_of(mask).cpu()
             result = _impute.impute_torch(host, removed, float(self.noise), options, weights).to(img.device)
@@ -335,12 +336,15 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
         return result
 
     def item(self: _ImputedDataset, index: int) -> tuple[torch.Tensor, Any, Any]:
-        if self.use_cache or not isinstance(self.img_mask[index], np.ndarray):
-            reason = "a data set with a cache" if self.use_cache else "explanations that are not NumPy arrays"
-            _status.passed_on("road", "ImputedDataset", reason)
+        try:
+            _status.require(not self.use_cache, "a data set with a cache")
+            explanation = self.img_mask[index]
+            _status.require(isinstance(explanation, np.ndarray), "explanations that are not NumPy arrays")
+        except _status.Outside as outside:
+            _status.passed_on("road", "ImputedDataset", str(outside))
             return original_item(self, index)
         img, target = self.base_dataset[index]
-        kept = _road_masks.kept(self.img_mask[index], self.random_v, self.th_p, self.remove, False, img)
+        kept = _road_masks.kept(explanation, self.random_v, self.th_p, self.remove, False, img)
         img = self.imputation(img, kept)
         _status.fast("road", "ImputedDataset")
         img = img if self.transform is None else self.transform(img)
@@ -362,7 +366,7 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
 
     package, module = importlib.import_module("road"), importlib.import_module("road.road")
     return [
-        _slots.Target(imputer, "__call__", call),
+        _slots.Target(imputer, "__call__", _imputer_class.fast_call(trial, "road", options)),
         _slots.Target(imputer, "batched_call", batched_call),
         _slots.Target(dataset, "__getitem__", item),
         _slots.Target(module, "road_eval", road_eval),

@@ -37,7 +37,11 @@ def linear_imputation(img: Numpy, mask: Numpy, noise: float = 0.01, options: Opt
         >>> linear_imputation(image, mask, noise=0)[2, 2].tolist()
         [7.0, 7.0, 7.0]
     """
-    options = options or Options()
+    with _status.refusal("img must be a finite float32 or float64 image [H, W, C] and mask [H, W] of 0 and 1"):
+        return _imputed(img, mask, noise, options or Options())
+
+
+def _imputed(img: Numpy, mask: Numpy, noise: float, options: Options) -> Numpy:
     _status.require(type(img) is np.ndarray and img.ndim == 3 and img.size > 0, "an image that is not [H, W, C]")
     _status.require(img.dtype in (np.float32, np.float64), f"an image of dtype {img.dtype}")
     flat = np.asarray(mask).reshape(-1)
@@ -134,7 +138,7 @@ def _targets(replaced: Replaced, options: Options) -> list[_slots.Target]:
 
     def impute(self: _LinearImputation, results: _Results) -> _Results:
         try:
-            image = linear_imputation(results["img"], results["mask"], float(self.noise), options)
+            image = _imputed(results["img"], results["mask"], float(self.noise), options)
         except _status.Outside as outside:
             _status.passed_on("roar", "LinearImputation", str(outside))
             return original_imputation(self, results)

@@ -13,7 +13,7 @@ from helpers import vendored_imputer as vendored  # noqa: E402 - needs torch
 
 from roarfast import compat  # noqa: E402
 from roarfast._torchvision import import_torchvision  # noqa: E402
-from roarfast.compat import grad_cam, quantus, road, roar, torch_ops  # noqa: E402
+from roarfast.compat import _impute, grad_cam, ndimage, quantus, road, roar, torch_ops  # noqa: E402
 from roarfast.compat.captum import RandomRemoval  # noqa: E402
 
 NAME = "helpers.vendored_imputer.NoisyLinearImputer"
@@ -196,6 +196,68 @@ def test_imputed_dataset_in_workers(method):
     assert torch.equal(*results)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_philox_noise_does_not_depend_on_workers(method):
+    maps = np.random.default_rng(9).random((6, 8, 9, 1))
+    results = []
+    for workers in (0, 2):
+        np.random.seed(1)  # noqa: NPY002
+        imputer = road.NoisyLinearImputer(0.1, noise_source="philox")
+        data = road.ImputedDataset(Items(), maps, 0.4, imputation=imputer)
+        context = method if workers else None
+        loader = torch.utils.data.DataLoader(data, 2, num_workers=workers, multiprocessing_context=context)
+        results.append(torch.cat([images for images, _, _ in loader]))
+    assert torch.equal(*results)
+
+
+class Ids:
+    """The ids that the Philox noise of an imputer without `sample` would get."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.tensor(_impute.sample_ids(3))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_no_two_workers_share_their_philox_noise(method):
+    loader = torch.utils.data.DataLoader(Ids(), 1, num_workers=2, multiprocessing_context=method)
+    ids = [*torch.cat([batch for _ in range(2) for batch in loader]).flatten().tolist(), *_impute.sample_ids(3)]
+    assert len(set(ids)) == len(ids) == 51
+    assert min(ids) >= 0
+
+
+class Patched:
+    """Whether SciPy and a vendored class are patched where the items are made."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        kept = torch.ones(8, 9)
+        kept[2:4] = 0
+        vendored.NoisyLinearImputer(0.0)(Items()[i][0], kept)
+        fast = compat.status().get(NAME)
+        return scipy.ndimage.sobel is ndimage.sobel, bool(fast and fast.fast)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_patches_in_workers(method):
+    theirs = scipy.ndimage.sobel
+    for init, expected in ((True, True), (False, method == "fork")):
+        with compat.patch("scipy", vendored.NoisyLinearImputer):
+            loader = torch.utils.data.DataLoader(
+                Patched(),
+                num_workers=2,
+                worker_init_fn=compat.worker_init_fn() if init else None,
+                multiprocessing_context=method,
+            )
+            found = torch.stack([torch.cat(flags) for flags in loader])
+        assert (found == expected).all()
+    assert scipy.ndimage.sobel is theirs
+
+
 def test_run_road_fixed_is_the_true_class():
     model = cases.small_model(3)
     data = [(Items()[i][0], 2) for i in range(6)]
@@ -266,6 +328,46 @@ def test_torchvisions_blur_is_asked(images, size, reason):
     result = torch_ops.gaussian_blur(images, size)
     assert result.requires_grad == images.requires_grad
     assert compat.status()["torchvision"].passed_on == {("gaussian_blur", reason): 1}
+
+
+FLAT = torch.rand(1, 1, 9, 9)
+ONE = (1.0, 1.0)
+TORCH_OPS = [
+    ("gaussian_blur", (FLAT.numpy(), 3), {}, "an input of type ndarray"),
+    ("gaussian_blur", (FLAT[0, 0, 0], 3), {}, "an input with too few dimensions, or without values"),
+    ("gaussian_blur", (FLAT, 4), {}, "an even kernel_size"),
+    ("gaussian_blur", (FLAT, 3, -1.0), {}, "a sigma that is not positive"),
+    ("gaussian_blur", (FLAT, [3, 3, 3]), {}, "kernel_size of another length than 2"),
+    ("gaussian_blur", (FLAT, 3.0), {}, "kernel_size of another type"),
+    ("gaussian_blur", (FLAT, 31), {}, "a kernel larger than torch can reflect"),
+    ("gaussian_blur2d", (FLAT[None], 3, ONE), {}, "an input that is not [B, C, H, W]"),
+    ("gaussian_blur2d", (FLAT, 3, ONE, "mirror"), {}, "an unknown border_type"),
+    ("gaussian_blur2d", (FLAT, 21, ONE, "circular"), {}, "a kernel larger than torch can wrap"),
+    ("quantile", (FLAT, 0.5), {"interpolation": "nearest"}, "another interpolation, or out="),
+    ("quantile", (FLAT, 0.5), {"out": torch.zeros(())}, "another interpolation, or out="),
+    ("quantile", (FLAT, torch.rand(2, 2)), {}, "q with more than one dimension"),
+    ("quantile", (FLAT, 1.5), {}, "q outside [0, 1]"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "reason"), TORCH_OPS, ids=[f"{x[0]}-{x[3]}" for x in TORCH_OPS])
+def test_what_torchs_own_are_asked(monkeypatch, name, args, kwargs, reason):
+    asked = []
+
+    def theirs(*given, **options):
+        asked.append((given[: len(args)], options))
+        return "theirs"
+
+    peer, module, attribute = {
+        "gaussian_blur": ("torchvision", torch_ops, "_torchvision_blur"),
+        "gaussian_blur2d": ("kornia", torch_ops, "_kornia_blur"),
+        "quantile": ("torch", torch, "quantile"),
+    }[name]
+    monkeypatch.setattr(module, attribute, theirs)
+    assert getattr(torch_ops, name)(*args, **kwargs) == "theirs"
+    assert all(a is b for a, b in zip(asked[0][0], args))
+    assert kwargs.items() <= asked[0][1].items()
+    assert compat.status()[peer].passed_on == {(name, reason): 1}
 
 
 @pytest.mark.parametrize("border", ["reflect", "replicate", "circular", "constant"])
