@@ -239,6 +239,53 @@ def test_what_is_outside_goes_to_scipy_and_is_counted(name, args, kwargs, reason
     assert compat.status()["scipy"].passed_on == {(name, reason): 1}
 
 
+READ_ONLY = np.zeros((3, 3))
+READ_ONLY.flags.writeable = False
+REFUSED = [
+    ("gaussian_filter", (np.eye(3), "x"), {}, "sigma that is no number"),
+    ("gaussian_filter", (np.eye(3), [1, 2, 3]), {}, "a sequence of another length than there are axes"),
+    ("gaussian_filter", (np.eye(3), 1), {"order": 1.5}, "order that is no integer"),
+    ("gaussian_filter", (np.eye(3), 1), {"truncate": "4"}, "truncate that is no number"),
+    ("gaussian_filter", (np.eye(3), 1), {"radius": -1}, "a radius out of range"),
+    ("gaussian_filter", (np.eye(3), 1), {"mode": "pad"}, "an unknown mode"),
+    ("gaussian_filter", (np.eye(3), 1), {"mode": "constant", "cval": 1j}, "a cval that is no real number"),
+    ("gaussian_filter", (np.eye(3), 1), {"axes": 2}, "axes out of range"),
+    ("gaussian_filter", (np.eye(3), 1), {"axes": (0, 0)}, "axes that repeat"),
+    ("gaussian_filter", (np.eye(3), 1), {"axes": (0.5,)}, "axes that are no integers"),
+    ("gaussian_filter", (np.eye(3), 1), {"output": "no dtype"}, "an output that is no dtype"),
+    ("gaussian_filter", (np.eye(3), 1), {"output": "bool"}, "an output that is no number"),
+    ("gaussian_filter", (np.eye(3), 1), {"output": np.zeros((2, 2))}, "an output of another type or shape"),
+    ("gaussian_filter", (np.eye(3), 1), {"output": READ_ONLY}, "a read-only output"),
+    ("gaussian_filter", (np.eye(3), 1), {"output": complex}, "an output of another kind than the input"),
+    ("maximum_filter", (np.eye(3),), {}, "neither size nor footprint"),
+    ("maximum_filter", (np.eye(3), 3), {"footprint": np.ones((3, 3))}, "both size and footprint"),
+    ("maximum_filter", (np.eye(3), 3), {"origin": 2}, "an invalid origin"),
+    ("maximum_filter", (np.eye(3), 0), {}, "size out of range"),
+]
+
+
+def outcome(module, name, args, kwargs):
+    try:
+        return getattr(module, name)(*args, **kwargs)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "args", "kwargs", "reason"), REFUSED, ids=[f"{x[0]}-{x[3]}" for x in REFUSED])
+def test_what_is_no_valid_call_goes_to_scipy_too(name, args, kwargs, reason):
+    expected, got = (outcome(module, name, args, kwargs) for module in (scipy.ndimage, ours))
+    assert got is expected if isinstance(expected, type) else np.array_equal(got, expected)
+    assert compat.status()["scipy"].passed_on == {(name, reason): 1}
+
+
+def test_integers_that_scipy_does_not_wrap_around(monkeypatch):
+    monkeypatch.setattr(ours, "_wraps", lambda dtype: False)
+    a = np.array([[0, 200], [100, 0]], np.uint8)
+    np.testing.assert_array_equal(ours.sobel(a), scipy.ndimage.sobel(a))
+    assert compat.status()["scipy"].passed_on == {("sobel", "uint8 out of range"): 1}
+
+
 @pytest.mark.parametrize(
     ("name", "args", "kwargs"),
     [
