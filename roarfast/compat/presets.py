@@ -297,28 +297,23 @@ def google_roar_mask(saliency: MapsT, threshold: float, squared: bool = False, s
     return removal_mask(values, drop, seed=seed, ndim=1).reshape(saliency.shape)
 
 
-rise_deletion = Score(
-    "RISE deletion", _rise, "lower", "order of pixels by how much the class needs them", options={"insert": False}
-)
-rise_insertion = Score(
-    "RISE insertion", _rise, "higher", "order of pixels by how much they suffice", options={"insert": True}
-)
-torchcam_deletion = Score(
-    "torch-cam deletion",
-    _torchcam,
-    "lower",
-    "order of pixels by how much the class needs them",
-    options={"insert": False},
-)
-torchcam_insertion = Score(
-    "torch-cam insertion", _torchcam, "higher", "order of pixels by how much they suffice", options={"insert": True}
-)
-xplique_deletion = Score(
-    "xplique deletion", _xplique, "lower", "order of pixels by how much the class needs them", options={"insert": False}
-)
-xplique_insertion = Score(
-    "xplique insertion", _xplique, "higher", "order of pixels by how much they suffice", options={"insert": True}
-)
+def _both(peer: str, run: Callable[..., Outcome]) -> tuple[Score, Score]:
+    """Deletion and insertion of a package."""
+    return (
+        Score(
+            f"{peer} deletion",
+            run,
+            "lower",
+            "order of pixels by how much the class needs them",
+            options={"insert": False},
+        ),
+        Score(f"{peer} insertion", run, "higher", "order of pixels by how much they suffice", options={"insert": True}),
+    )
+
+
+rise_deletion, rise_insertion = _both("RISE", _rise)
+torchcam_deletion, torchcam_insertion = _both("torch-cam", _torchcam)
+xplique_deletion, xplique_insertion = _both("xplique", _xplique)
 f_fidelity_plus = Score(
     "F-Fidelity+",
     _f_fidelity,
