@@ -128,10 +128,6 @@ def not_run(why: str) -> Here:
     return lambda results: (why, NOT_RUN)
 
 
-def percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
 def judge(lower: list[Row], higher: list[Row]) -> str:
     """Whether accuracies are below others, pair by pair: clearly so where their intervals over trials do not meet."""
     pairs = list(zip(lower, higher))
@@ -140,3 +136,39 @@ def judge(lower: list[Row], higher: list[Row]) -> str:
     if above:
         return PARTLY if below else FAILS
     return HOLDS if below == len(pairs) else PARTLY if below else OPEN
+
+
+def with_bounds(row: Row) -> str:
+    """An accuracy, and its interval over trials where there are several."""
+    low, high = row["accuracy_low"], row["accuracy_high"]
+    bounds = "" if {low, high} & {"", "nan"} else f" [{float(low):.3f}, {float(high):.3f}]"
+    return f"{float(row['accuracy']):.3f}{bounds}"
+
+
+def sign(low: float, high: float, *, below: bool = False) -> str:
+    """Whether a difference is above (below) 0; an interval that holds 0 tells nothing."""
+    if below:
+        low, high = -high, -low
+    return HOLDS if low > 0 else FAILS if high < 0 else OPEN
+
+
+QUARTER = 0.25
+
+
+def negligible(low: float, high: float, whole: float) -> str:
+    """Whether a change is at most a quarter of the whole it is part of; one too wide to say so tells nothing.
+
+    Refuted by an interval that is all above 0 and not below the quarter.
+    """
+    if high <= QUARTER * whole:
+        return HOLDS
+    return FAILS if low > 0 else OPEN
+
+
+def of_all(found: list[str]) -> str:
+    """The verdict of a claim with several comparisons."""
+    if all(verdict == HOLDS for verdict in found):
+        return HOLDS
+    if HOLDS in found:
+        return PARTLY
+    return FAILS if FAILS in found else OPEN

@@ -22,6 +22,12 @@ from paper_results import FAILS, ROOT, Results, Work
 from roarfast._files import write_atomic
 
 PAGE = ROOT / "docs" / "papers.md"
+RULES = (
+    "How verdicts are given: by 95 % intervals, each row by itself. Intervals are over trials where there are several, else over images or estimators, as the data's page "
+    "says; with two trials they are wide. That something does *not* happen holds only where the interval excludes it, or, where a row names a quarter, excludes a quarter of "
+    "the effect that it is part of: an interval that is merely too wide to show anything is *cannot be told*. Nothing corrects for the number of rows: of a hundred at 95 % "
+    "some are beyond their interval by chance, so read a single row with its interval, not its word. A row with several comparisons holds if all of them do, and in part if some do."
+)
 BEGIN, END = "<!-- claims: tools/papers.py -->", "<!-- end of claims -->"
 
 
@@ -109,7 +115,9 @@ def page_part() -> str:
         *(f"{number}. {shown(work)}" for work, number in numbers.items()),
     ]
     tally = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1]))
-    intro = f"Of {sum(counts.values())} rows: {tally}. **What did not hold:** {'; '.join(failed) or 'nothing'}."
+    intro = (
+        f"Of {sum(counts.values())} rows: {tally}. **What did not hold:** {'; '.join(failed) or 'nothing'}.\n\n{RULES}"
+    )
     return "\n".join([intro, "", *lines]).rstrip() + "\n"
 
 

@@ -1,7 +1,7 @@
 """Which claims of 002, 004 and 000 hold on ImageNet photos: tables, figures and page of docs/results/imagenet-photos.
 
 python tools/photo_page.py RUN --data-root FOLDER     from a finished run of docs/results/imagenet-photos/study.toml
-python tools/photo_page.py                            the page again, from the CSV files
+python tools/photo_page.py                            verdicts and page again, from the CSV files
 
 | file | a row is |
 |---|---|
@@ -18,13 +18,13 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import parts_page
-from compared import ENSEMBLES, Claim, Comparison, Key, of_002, of_004, write, write_claims
+from compared import ENSEMBLES, Claim, Comparison, Fixed, Key, of_002, of_004, read_claims, write, write_claims
 from score_claims import Run
 
 from roarfast.metrics import bootstrap, common_low, equal_damage_draws
@@ -65,19 +65,13 @@ OTHERS = {
     "lite1": "EfficientNet-Lite1, trained",
 }
 Row = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A difference that was resampled before, read from a file."""
-
-    value: float
-    low: float
-    high: float
-
-    def interval(self) -> tuple[float, float]:
-        """Both ends."""
-        return self.low, self.high
+QUARTER = 0.25
+"""Of what a filter changes of a score: a claim that it changes nothing else holds if the interval leaves no more than that."""
+RAW, EVEN, SWAPPED = (
+    "{} lowers ROAD most relevant first",
+    "at equal damage {} raises nothing",
+    "masks of random pixels do the damage of those of other photos",
+)
 
 
 def scores(run: Run, n: int, resamples: int) -> Iterator[tuple[Key, Resampled]]:
@@ -141,7 +135,7 @@ def claims(table: dict[Key, Resampled], folder: Path) -> list[Claim]:
             found.append(
                 Claim(
                     paper,
-                    f"{k} {way} {score}",
+                    RAW.format(k) if paper == "000" else f"{k} {way} {score}",
                     [
                         Comparison(f"{NAMES[e]}: {k} − plain, {score}", get(score, e, k) - get(score, e, "plain"), sign)
                         for e in MAPS
@@ -151,7 +145,7 @@ def claims(table: dict[Key, Resampled], folder: Path) -> list[Claim]:
         found.append(
             Claim(
                 "ours",
-                f"at equal damage {k} raises nothing",
+                EVEN.format(k),
                 [
                     Comparison(
                         f"{NAMES[e]}: {k} − plain, equal damage",
@@ -165,14 +159,39 @@ def claims(table: dict[Key, Resampled], folder: Path) -> list[Claim]:
     found.append(
         Claim(
             "ours",
-            "masks of random pixels do the damage of those of other photos",
+            SWAPPED,
             [
                 Comparison("random, excess", get("excess", "rand", "plain"), "not >"),
                 Comparison("random, excess", get("excess", "rand", "plain"), "not <"),
             ],
         )
     )
-    return found + taken_apart(folder)
+    return negligible(found + taken_apart(folder), folder)
+
+
+def judged_again(folder: Path) -> list[Claim]:
+    """The claims of claims.csv by today's rules; those that other tables of the folder test are made anew."""
+    anew = {(c.paper, c.text): c for c in (*referenced(folder), *taken_apart(folder))}
+    found = [anew.pop((c.paper, c.text), c) for c in read_claims(folder / "claims.csv")]
+    return negligible([*found, *anew.values()], folder)
+
+
+def negligible(found: list[Claim], folder: Path) -> list[Claim]:
+    """Says what is nothing at equal damage, and beside masks of other photos: a quarter of what is there in the raw score."""
+    by = {c.text: c for c in found}
+    small = {}
+    for k in BLUR:
+        for c, raw in zip(by[EVEN.format(k)].comparisons, by[RAW.format(k)].comparisons, strict=True):
+            small[c.what] = QUARTER * max(0.0, -float(raw.difference.value))
+    facts = {r["fact"]: float(r["value"]) for r in read(folder, "facts")}
+    random = {
+        r["estimator"]: float(r["value"]) for r in read(folder, "scores") if r["score"] == "ROAD most relevant first"
+    }
+    small["random, excess"] = QUARTER * (facts["base accuracy"] - random["rand"])
+    return [
+        replace(c, comparisons=[replace(d, negligible=small.get(d.what, d.negligible)) for d in c.comparisons])
+        for c in found
+    ]
 
 
 def referenced(folder: Path) -> list[Claim]:
@@ -214,6 +233,22 @@ def taken_apart(folder: Path) -> list[Claim]:
                             f"{r['postprocess']} − plain, model part, mean over grad², ig², gc²",
                             fixed(r, "model"),
                             "not >",
+                            QUARTER * float(r["damage"]),
+                        )
+                        for r in rows
+                    ],
+                )
+            )
+            found.append(
+                Claim(
+                    "ours",
+                    f"blur adds nothing to the model part beyond the shape of either model's masks (other model: {name})",
+                    [
+                        Comparison(
+                            f"{r['postprocess']} − plain, model excess, mean over grad², ig², gc²",
+                            fixed(r, "model_excess"),
+                            "not >",
+                            QUARTER * float(r["damage"]),
                         )
                         for r in rows
                     ],
@@ -258,8 +293,6 @@ def tables(run: Run, folder: Path, resamples: int) -> None:
         ["score", "estimator", "postprocess", "images", "value", "low", "high"],
         [[*key, n, float(r.value), *r.interval()] for key, r in table.items()],
     )
-    made = claims(table, folder)
-    write_claims(folder / "claims.csv", made)
     write(
         folder / "curves.csv",
         ["protocol", "estimator", "postprocess", "order", "null", "rate", "accuracy", "probability", "removed"],
@@ -291,6 +324,7 @@ def tables(run: Run, folder: Path, resamples: int) -> None:
             ["minutes", sum(v for v in seconds.values() if isinstance(v, (int, float))) / 60],
         ],
     )
+    write_claims(folder / "claims.csv", claims(table, folder))
 
 
 def figure(folder: Path, base: float) -> None:
@@ -345,6 +379,22 @@ def parts_figure(folder: Path) -> None:
     parts_page.figure(folder, parts_page.panels(shown, "road", STEPS), title, "parts")
 
 
+def excess_raised(changes: list[Row]) -> list[str]:
+    """Where blur raises what masks show of the model beyond their shape, and why no theorem forbids it."""
+    found = [
+        f"{r['postprocess']} raises it by {number(r, 'model_excess')} (other model: {OTHERS[r['other']]})"
+        for r in changes
+        if r["estimators"] == "estimators that ask the model" and float(r["model_excess_low"]) > 0
+    ]
+    if not found:
+        return []
+    return [
+        f"In the mean over the estimators that ask the model, {'; '.join(found)}. Theorem 3.1 does not forbid that: it bounds what a *map* knows of the model, and a plain map "
+        "may know what its mask does not show (`roarfast validate --only theorems`, the remark); nor are the masks of fresh weights those of another draw of the same model.",
+        "",
+    ]
+
+
 def number(row: Row, field: str, digits: int = 3) -> str:
     """With its interval."""
     return f"{float(row[field]):.{digits}f} [{float(row[field + '_low']):.{digits}f}, {float(row[field + '_high']):.{digits}f}]"
@@ -387,7 +437,8 @@ def page(folder: Path) -> str:
             f"{facts['cells']} cells, {float(facts['minutes']):.0f} minutes of two workers' time in all. IG with 8 steps from the mean colour, ensembles of 4 copies, maps of the label, negative values as 0. "
             "gaussian(7) blurs 224×224 pixels as gaussian(1) does 32×32. captum's DeepLift knows no ReLU6 and returns gradient × input on the package's own network, without a word; "
             "`roarfast.train.lite` makes ReLU6 of ReLUs, so that contributions add up. With so few photos, intervals are wide, and soundness has eight steps instead of 97. "
-            'Intervals are 95 % over photos. What is said not to happen ("not > 0") holds unless an interval contradicts it.',
+            "Intervals are 95 % over photos, each by itself: of so many comparisons some are beyond theirs by chance. What is said not to happen holds if the interval "
+            "leaves at most what the row names as nothing: 0, or a quarter of what blur changes of the raw score. Intervals of soundness are too narrow (docs/scores.md) and judged at twice their width.",
             "",
             "![Accuracy by rate](curves.png)",
             "",
@@ -409,6 +460,7 @@ def page(folder: Path) -> str:
             )
             + ". Masks of fresh weights have another shape, so *excess* compares what each knows beyond its own; a map that is constant has its pixels removed at random.",
             "",
+            *excess_raised(changes),
             "![Stacked bars of shape, image and model](parts.png)",
             "",
             "| other model | estimator | k | own | shape | image | model | model, excess | p (Holm) | constant maps of the other |",
@@ -503,6 +555,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.run is not None:
         tables(Run(arguments.run, arguments.data_root), arguments.out, arguments.resamples)
+    elif (arguments.out / "claims.csv").exists():
+        write_claims(arguments.out / "claims.csv", judged_again(arguments.out))
     (arguments.out / "README.md").write_text(page(arguments.out))
     print(arguments.out / "README.md")
 

@@ -2,20 +2,33 @@
 
 python tools/score_claims.py RUN --out docs/results/scores-cifar10
 
-Writes scores.csv (every score of every map), claims.csv (every comparison), agreement.csv and the page. Intervals are 95 %,
+Writes scores.csv (every score of every map), claims.csv (every comparison), agreement.csv and the page. Without RUN the verdicts
+are given again, from claims.csv. Intervals are 95 %,
 BCa, over test images that are resampled together for everything that is compared; scores are means over the trials.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-from compared import ENSEMBLES, Claim, Comparison, Get, Key, of_002, of_004, write, write_claims
+from compared import (
+    ENSEMBLES,
+    Claim,
+    Comparison,
+    Difference,
+    Get,
+    Key,
+    of_002,
+    of_004,
+    read_claims,
+    write,
+    write_claims,
+)
 
 import roarfast as rf
 from roarfast import metrics
@@ -195,15 +208,13 @@ def number(x: float) -> str:
     return "–" if np.isnan(x) else f"{x:.3f}"
 
 
-def shown(found: Resampled) -> str:
+def shown(found: Difference) -> str:
     low, high = found.interval()
     return f"{number(float(found.value))} [{number(low)}, {number(high)}]"
 
 
-def page(
-    run: Run, table: dict[Key, Resampled], trials: dict[Key, list[float]], made: list[Claim], command: str, facts: str
-) -> str:
-    """The page, its verdicts first."""
+def verdicts_first(made: Sequence[Claim]) -> list[str]:
+    """The head of the page: what did not hold, then the rest."""
     groups: dict[str, list[str]] = {}
     for claim in made:
         head = claim.verdict.partition(":")[0]
@@ -211,21 +222,51 @@ def page(
             f"{claim.text} ({claim.paper}{claim.verdict.partition(':')[1]}{claim.verdict.partition(':')[2]})"
         )
     titles = {
-        "holds": "Hold here",
         "does not hold": "Do not hold here",
         "partly": "Hold in part",
         "cannot be told here": "Cannot be told here",
+        "holds": "Hold here",
     }
     lines = ["# Soundness, completeness and flipping on a subset of CIFAR-10", ""]
     for head, title in titles.items():
         if head in groups:
             lines += [f"**{title}:** " + "; ".join(groups[head]) + ".", ""]
-    lines += [facts, "", f"Made by `{command}` from a run of [study.toml](study.toml).", "", "## Claims", ""]
-    lines += ["| claim | paper | comparison | difference [95 % interval] | claimed | |", "|---|---|---|---|---|---|"]
+    return lines
+
+
+def claim_table(made: Sequence[Claim]) -> list[str]:
+    """Every comparison with its verdict."""
+    lines = ["| claim | paper | comparison | difference [95 % interval] | claimed | |", "|---|---|---|---|---|---|"]
     for claim in made:
         for j, c in enumerate(claim.comparisons):
             first = (f"{claim.text}: **{claim.verdict}**", claim.paper) if j == 0 else ("", "")
-            lines.append(f"| {first[0]} | {first[1]} | {c.what} | {shown(c.difference)} | {c.says} 0 | {c.verdict} |")
+            lines.append(f"| {first[0]} | {first[1]} | {c.what} | {shown(c.difference)} | {c.claimed} | {c.verdict} |")
+    return lines
+
+
+def judge_again(out: Path) -> None:
+    """claims.csv and the verdicts of the page by today's rules, from the numbers of claims.csv."""
+    made = read_claims(out / "claims.csv")
+    write_claims(out / "claims.csv", made)
+    text = (out / "README.md").read_text()
+    rest = text[text.index("What was run:") :]
+    before, after = rest.split("## Claims\n\n")
+    table = "\n".join(claim_table(made))
+    (out / "README.md").write_text(
+        "\n".join(verdicts_first(made))
+        + "\n"
+        + before
+        + f"## Claims\n\n{table}\n\n"
+        + after[after.index("## Scores") :]
+    )
+
+
+def page(
+    run: Run, table: dict[Key, Resampled], trials: dict[Key, list[float]], made: list[Claim], command: str, facts: str
+) -> str:
+    """The page, its verdicts first."""
+    lines = [*verdicts_first(made), facts, ""]
+    lines += [f"Made by `{command}` from a run of [study.toml](study.toml).", "", "## Claims", "", *claim_table(made)]
     lines += [
         "",
         "## Scores",
@@ -253,13 +294,16 @@ def page(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?", help="without it: the verdicts of the page again, from claims.csv")
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/results/scores-cifar10"))
     parser.add_argument("--facts", default="", help="a sentence on what was run and how long it took")
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--separation", type=int, default=0, metavar="N", help="also Table 1 of 002, on N images")
     arguments = parser.parse_args()
+    if arguments.run is None:
+        judge_again(arguments.out)
+        return
     run = Run(arguments.run, arguments.data_root)
     table: dict[Key, Resampled] = {}
     trials: dict[Key, list[float]] = {}

@@ -8,6 +8,7 @@ import csv
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,18 +200,40 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, TOOL, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
+def as_in_the_paper() -> StudyResults:
+    """The same with next to no noise, and with what the paper says of guided backprop alone."""
+
+    def more(r) -> float:
+        averaged = r.protocol == "roar" and r.estimator == "sg(gb)"
+        kept = r.protocol == "kar" and r.estimator in ("gb", "sg-sq(gb)")
+        return -0.03 * r.drop if averaged else -0.05 if kept else 0.0
+
+    return StudyResults([replace(r, accuracy=r.accuracy + more(r)) for r in made(sd=1e-4)], {})
+
+
+def verdicts(folder: Path) -> dict[str, str]:
+    with (folder / "claims.csv").open() as file:
+        return {r["claim"]: r["verdict"] for r in csv.DictReader(file)}
+
+
 def test_the_page_of_claims(tmp_path: Path) -> None:
-    made().to_csv(tmp_path / "records.csv")
+    as_in_the_paper().to_csv(tmp_path / "records.csv")
     done = run("--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    with (tmp_path / "claims.csv").open() as file:
-        verdicts = {r["claim"]: r["verdict"] for r in csv.DictReader(file)}
-    assert {v.split(" (")[0] for v in verdicts.values()} == {"holds"}
+    assert {v.split(" (")[0] for v in verdicts(tmp_path).values()} == {"holds"} and len(verdicts(tmp_path)) == 12
     page = (tmp_path / "README.md").read_text()
     assert page.splitlines()[2] == "**Did not hold:** nothing."
     assert all(
         (tmp_path / name).is_file() for name in ("retrained.png", "sg-sq.png", "parts.png", "random.csv", "spread.csv")
     )
+
+
+def test_what_does_not_happen_holds_only_where_the_noise_allows_to_say_so(tmp_path: Path) -> None:
+    made(sd=0.05, protocols=("roar",)).to_csv(tmp_path / "records.csv")  # SG is no better, as nobody can tell here
+    assert run("--out", tmp_path).returncode == 0
+    found = verdicts(tmp_path)
+    assert not found["SG alone is no better than raw grad and IG in ROAR"].startswith("holds (")
+    assert not any(v.startswith("holds (") for k, v in found.items() if "random" in k)
 
 
 def test_claims_that_fail_come_first(tmp_path: Path) -> None:
