@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import tomllib
 import warnings
 from pathlib import Path
@@ -175,6 +176,8 @@ def _problem(error: ErrorDetails, text: str | None) -> Problem:
         message = "is missing"
     elif kind == "value_error":
         message = str(context.get("error", message))
+        if not location and (named := _NAMED.match(message)):  # a check of several keys that names the one to change
+            location, message = named[1].split("."), message[named.end() :]
     elif kind == "too_short":
         message = f"must have at least {context.get('min_length')} of them, got {error['input']!r}"
     elif kind in _BOUNDS:
@@ -186,6 +189,7 @@ def _problem(error: ErrorDetails, text: str | None) -> Problem:
     return Problem(".".join(location), message, line_of(text, location))
 
 
+_NAMED = re.compile(r"([a-z]+(?:\.\w+)+): ")
 _BOUNDS = {
     "greater_than_equal": "at least",
     "greater_than": "above",

@@ -10,7 +10,7 @@ from typing import Any
 from roarfast._objects import is_reference, load_object
 from roarfast._types import ArrayT
 from roarfast.data.load import SOURCES as DATASETS
-from roarfast.explain import names, postprocess
+from roarfast.explain import names, postprocess, steps
 from roarfast.explain.aggregate import Aggregation
 from roarfast.explain.estimators import find, known
 from roarfast.explain.options import Options
@@ -46,8 +46,10 @@ def canonical_postprocess(text: str, outside: Collection[str] = ()) -> str:
     try:
         return str(postprocess.PostProcess.parse(text, dict.fromkeys(outside, _unused)))
     except ValueError as error:
-        hint = nearest(text.lower().split("(")[0], ("plain", "max", "gaussian"))
-        raise ValueError(str(error).split(". The grammar is")[0] + hint) from None
+        message = str(error).split(". The grammar is")[0]
+        if "there is no post-processing" in message and "did you mean" not in message:
+            message += f"; allowed: {', '.join(['plain', *steps.KINDS, *outside])}"
+        raise ValueError(message) from None
 
 
 def shared_passes(estimator: str, outside: Mapping[str, Estimator]) -> str:

@@ -120,6 +120,10 @@ def test_all_problems_are_reported_at_once_with_path_line_and_nearest_name() -> 
         ("ig_steps = 2", "ig_steps = 0", "explain.options.ig_steps", "at least 1"),
         ('"max(3)"', '"maximum(3)"', "grid.0.postprocess.1", "there is no post-processing"),
         ("drops = [0.3, 0.5]", "drops = [0.3, 0.3]", "grid.0.drops", "0.3 is there twice"),
+        ("drops = [0.3, 0.5]", 'drops = [0.3]\nnull = ["model"]', "grid.0.null (line 21)", "needs trials = 2 or more"),
+        ('"max(3)"', '"gausian(1)"', "grid.0.postprocess.1", "'gausian' (did you mean 'gaussian'?)"),
+        ('"max(3)"', '"zzz"', "grid.0.postprocess.1", "allowed: plain, max"),
+        ('"max(3)"', '"power(0)"', "grid.0.postprocess.1", "p is > 0, got 0"),
         ("drops = [0.3, 0.5]", "drops = [-0.1]", "grid.0.drops.0", "in [0, 1], got -0.1"),
         ("drops = [0.3, 0.5]", "", "grid.0", "drops is missing: roar has no rates of its own"),
         ("drops = [0.3, 0.5]", "drops = []", "grid.0", "drops is missing"),
@@ -135,6 +139,14 @@ def test_mistakes(old: str, new: str, where: str, what: str) -> None:
     assert old in TINY
     found = problems(TINY.replace(old, new))
     assert any(line.startswith(where) and what in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("step", "end"), [("gausian(1)", "(did you mean 'gaussian'?)"), ("power(0)", "p is > 0, got 0")]
+)
+def test_a_hint_is_given_once_and_only_where_a_name_is_wrong(step: str, end: str) -> None:
+    (found,) = problems(TINY.replace('"max(3)"', f'"{step}"'))
+    assert found.endswith(end)
 
 
 def test_a_block_without_cells_is_an_error() -> None:
