@@ -98,7 +98,8 @@ def respond(
         index: Sample ids int `[N]` that key ties and noise; default 0, 1, 2, …
         device: Where to run; default where the model is.
         progress: Whether to show how far it is; None: on a terminal or in a notebook.
-        file: Keeps the answers in this file, from which a killed run resumes; a finished one is read.
+        file: Keeps the answers in this file, from which a killed run resumes; a finished one is read. One of another model
+            is refused; of a function, its code and the modules it names are compared.
         ends: The answers to whole and to empty samples, if they are known: those of other responses of this model to these
             samples, with the same fill and the same `scored`.
         halves: bool `[N]`: also keeps what `Responses.scaled` needs to fit a temperature on the samples that are True and try

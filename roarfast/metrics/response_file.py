@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import shutil
+import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -50,12 +53,11 @@ def identify(
     filled: Tensor | None = None,
     halves: Tensor | None = None,
 ) -> dict[str, Json]:
-    """What the answers depend on, as JSON values. A function's code is not known: only its name is."""
-    named = getattr(model, "__qualname__", type(model).__qualname__)
+    """What the answers depend on, as JSON values."""
     found: dict[str, Json] = {
         "format": FORMAT,
         "version": RESULT_VERSION,
-        "model": model_hash(model) if isinstance(model, nn.Module) else f"function {named}",
+        "model": model_hash(model) if isinstance(model, nn.Module) else _function_hash(model),
         "images": data_hash(inputs.pixels),
         "normalisation": [list(inputs.mean), list(inputs.std)],
         "codes": data_hash(codes),
@@ -69,6 +71,34 @@ def identify(
     }
     given = {"filled": filled, "halves": halves}
     return found | {name: data_hash(value) for name, value in given.items() if value is not None}
+
+
+def _function_hash(function: Callable[[Tensor], Tensor]) -> str:
+    """A function's name, and a hash of its code and of the modules, tensors and plain values that it names."""
+    named = getattr(function, "__qualname__", type(function).__qualname__)
+    reached: list[object] = []
+    while isinstance(function, functools.partial):
+        reached += [*function.args, *function.keywords.values()]
+        function = function.func
+    if not hasattr(function, "__code__"):  # an object with __call__, or a function written in C
+        reached += vars(function).values() if hasattr(function, "__dict__") else ()
+        function = type(function).__call__
+    reached.append(getattr(function, "__self__", None))
+    parts = [named]
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, types.FunctionType):
+        names = inspect.getclosurevars(plain)
+        reached += [plain.__code__.co_code, *plain.__code__.co_consts, *(plain.__defaults__ or ())]
+        reached += [*names.nonlocals.values(), *names.globals.values()]
+    for value in reached:
+        if isinstance(value, nn.Module):
+            parts.append(model_hash(value))
+        elif isinstance(value, Tensor):
+            parts.append(data_hash(value.reshape(-1)))
+        elif value is None or isinstance(value, (bool, int, float, str, bytes)):
+            parts.append(repr(value))
+    text = "\n".join(parts).encode()
+    return f"function {named} {checksum(np.frombuffer(text, np.uint8))}"
 
 
 def _differences(stored: Json, wanted: dict[str, Json]) -> str:

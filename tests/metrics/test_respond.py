@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
@@ -390,6 +391,50 @@ def test_files(tmp_path) -> None:
     assert path.read_bytes() == content and path.with_name("responses.npz.damaged").read_bytes() == damaged
     with pytest.raises(FileNotFoundError):
         Responses.load(tmp_path / "none.npz")
+
+
+def test_files_of_functions(tmp_path) -> None:
+    """A function is known by its code and by the modules, tensors and numbers that it names."""
+    images, maps, labels = problem()
+
+    def named(net, by=1.0):
+        return lambda x: net(x) * by
+
+    def other_code(net, by=1.0):
+        return lambda x: net(x) + by
+
+    class Wrapped:
+        def __init__(self, net):
+            self.net = net
+
+        def __call__(self, x):
+            return self.net(x)
+
+    torch.manual_seed(5)
+    trained = nn.Sequential(nn.Flatten(), nn.Linear(192, 4))
+    first = named(linear())
+    kinds = {
+        "closure": (first, named(linear()), [named(trained), named(linear(), 2.0), other_code(linear())]),
+        "partial": tuple(
+            [functools.partial(call_with, net=n) for n in nets]
+            if isinstance(nets, list)
+            else functools.partial(call_with, net=nets)
+            for nets in (linear(), linear(), [trained])
+        ),
+        "object": (Wrapped(linear()), Wrapped(linear()), [Wrapped(trained)]),
+        "method": (linear().forward, linear().forward, [trained.forward]),
+    }
+    for kind, (model, same, others) in kinds.items():
+        path = tmp_path / f"{kind}.npz"
+        kept = respond(model, images, maps, labels=labels, file=path)
+        np.testing.assert_array_equal(respond(same, images, maps, labels=labels, file=path).logit, kept.logit)
+        for other in others:
+            with pytest.raises(ResponsesMismatch, match=r"\(other model\)"):
+                respond(other, images, maps, labels=labels, file=path)
+
+
+def call_with(x, net):
+    return net(x)
 
 
 JOB = """
