@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -107,11 +108,15 @@ def build(model: str, weights: Path | None, classes: int, channels: int) -> nn.M
         return build_model(model, classes, channels, seed=0)
     if not weights.is_file():
         raise FileNotFoundError(f"weights: {weights} is no file")
-    state = torch.load(weights, map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(weights, map_location="cpu", weights_only=True)
+    except Exception:  # of many kinds; load_weights says what is wrong with the file
+        state = {}
     for key in ("model", "state_dict"):
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
-    last = [value for value in state.values() if isinstance(value, torch.Tensor) and value.ndim in (1, 2)]
+    values = state.values() if isinstance(state, dict) else ()
+    last = [value for value in values if isinstance(value, torch.Tensor) and value.ndim in (1, 2)]
     network = build_model(model, int(last[-1].shape[0]) if last else classes, channels, seed=0)
     if left := load_weights(network, weights):
         raise ValueError(f"weights: {weights} lacks {', '.join(left)} of {model}")
@@ -135,6 +140,11 @@ def normalisation(how: str, model: str, dataset: Dataset) -> tuple[PerChannel, P
     return mean, std, how
 
 
+def _finite(row: Mapping[str, object]) -> dict[str, object]:
+    """A row for JSON, which has no NaN: what could not be measured is null."""
+    return {key: None if isinstance(v, float) and not np.isfinite(v) else v for key, v in row.items()}
+
+
 def write(out: Path, scores: Scores, text: str) -> None:
     """The scores as files."""
     out.mkdir(parents=True, exist_ok=True)
@@ -144,10 +154,12 @@ def write(out: Path, scores: Scores, text: str) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_atomic(out / "scores.csv", table.getvalue())
-    pairs = [vars(c) for c in scores.comparisons()]
-    write_atomic(
-        out / "scores.json", json.dumps({"scores": rows, "comparisons": pairs, "notes": scores.notes()}, indent=2)
-    )
+    found = {
+        "scores": [_finite(row) for row in rows],
+        "comparisons": [_finite(vars(c)) for c in scores.comparisons()],
+        "notes": scores.notes(),
+    }
+    write_atomic(out / "scores.json", json.dumps(found, indent=2, allow_nan=False))
     write_atomic(out / "scores.html", f"<!doctype html><meta charset=utf-8><title>scores</title>{scores._repr_html_()}")
     write_atomic(out / "scores.txt", text + "\n")
     picture = io.BytesIO()

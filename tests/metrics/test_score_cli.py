@@ -69,6 +69,21 @@ def test_score(files) -> None:
         assert (files / "scores" / name).stat().st_size > 100
 
 
+def test_what_is_undefined_is_null(files) -> None:
+    """JSON has no NaN: a file with one is refused by other languages."""
+
+    def refuse(token):
+        raise AssertionError(token)
+
+    np.savez(files / "maps.npz", zeros=np.zeros((8, 32, 32)), noise=np.random.default_rng(0).random((8, 32, 32)))
+    result = call(files, "--metrics", "soundness(step=0.25)", "--out", str(files / "scores"))
+    assert result.exit_code == 0, result.output
+    found = json.loads((files / "scores" / "scores.json").read_text(), parse_constant=refuse)
+    values = {row["map"]: row["value"] for row in found["scores"]}
+    assert values["zeros"] is None
+    assert any(pair["p"] is None for pair in found["comparisons"])
+
+
 def test_errors(files) -> None:
     for more, message in (
         (("--metrics", "deletoin"), "did you mean 'deletion'?"),
@@ -78,6 +93,16 @@ def test_errors(files) -> None:
     ):
         result = call(files, *more)
         assert result.exit_code == 2 and message in result.output
+    for name, content, message in (
+        ("text.pt", b"no weights", "text.pt is no file that torch.save wrote, or is damaged"),
+        ("cut.pt", (files / "r18.pt").read_bytes()[:5000], "cut.pt is damaged or was not written by torch.save"),
+    ):
+        (files / name).write_bytes(content)
+        result = call(files, "--weights", str(files / name))
+        assert result.exit_code == 2 and message in result.output, result.output
+    torch.save([1, 2], files / "list.pt")
+    result = call(files, "--weights", str(files / "list.pt"))
+    assert result.exit_code == 2 and "list.pt must hold a state dict, names with tensors, got list" in result.output
     np.savez(files / "maps.npz", few=np.zeros((3, 32, 32)))
     result = call(files)
     assert result.exit_code == 2 and "has 3 maps of 'few', the data has 8 images" in result.output
