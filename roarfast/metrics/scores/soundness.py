@@ -20,6 +20,7 @@ from roarfast.metrics.responses import Responses
 Floats = npt.NDArray[np.float64]
 LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6)
 UNREACHED = ("nan", "highest")
+FLAGGED_BY = ("accuracy", "probability", "logit")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Soundness:
     Attributes:
         removed: float64 `[K]`, the rates still removed at each step, descending.
         accuracy: float64 `[K]`.
-        flagged: bool `[K]`, steps whose pixels are false.
+        flagged: bool `[K]`, steps whose pixels are false; `[K, N]` if each image has flags of its own.
         value: float64 `[K]`, mean over images.
         per_image: float64 `[K, N]`, NaN for images whose maps are 0 everywhere.
         empty: How many images those are.
@@ -80,10 +81,14 @@ class Soundness:
     def at(self, levels: Sequence[float]) -> Floats:
         """Soundness at the first step whose accuracy reaches each level; NaN where none does."""
         for level in levels:
-            if not 0 < level <= 1:
-                raise ValueError(f"levels must be in (0, 1], got {level!r}")
+            _check_level("levels", level)
         reached = [np.flatnonzero(self.accuracy >= level) for level in levels]
         return np.array([self.value[steps[0]] if len(steps) else np.nan for steps in reached])
+
+
+def _check_level(name: str, level: float) -> None:
+    if not 0 < level <= 1:
+        raise ValueError(f"{name} must be in (0, 1], got {level!r}")
 
 
 def find_flags(accuracy: Floats, start: Floats | float, width: Floats, how: Convention) -> npt.NDArray[np.bool_]:
@@ -96,7 +101,12 @@ def find_flags(accuracy: Floats, start: Floats | float, width: Floats, how: Conv
 
 
 def soundness_of(
-    responses: Responses, mass: Floats, convention: str | Convention = "exact", *, smooth: int = 1
+    responses: Responses,
+    mass: Floats,
+    convention: str | Convention = "exact",
+    *,
+    smooth: int = 1,
+    indicator: str = "accuracy",
 ) -> Soundness:
     """The bookkeeping of Algorithms 1 and 3, in closed form: accuracies do not depend on the flags.
 
@@ -105,6 +115,8 @@ def soundness_of(
         mass: float64 `[N, R + 1]`: attribution of the pixels of each code, as `roarfast.code_sums` gives it.
         convention: `"exact"`, `"paper"`, `"soco"` or a `Convention`.
         smooth: Steps of a moving mean of the accuracies before flags are set.
+        indicator: `"accuracy"`: a step is false, for all images, if the accuracy does not rise; `"probability"` or
+            `"logit"`: it is false for an image if that image's does not.
 
     Example:
         >>> from roarfast.metrics import respond
@@ -116,6 +128,8 @@ def soundness_of(
         >>> soundness_of(answers, mass).accuracy.shape
         (3,)
     """
+    if indicator not in FLAGGED_BY:
+        raise ValueError(f"indicator must be one of {', '.join(FLAGGED_BY)}, got {indicator!r}")
     if responses.perturbation.order != "lerf" or responses.perturbation.keep:
         raise ValueError(
             f"soundness needs responses with order='lerf' (least relevant first), got {responses.perturbation.describe()}"
@@ -124,7 +138,20 @@ def soundness_of(
     if mass.shape != (n, count + 1):
         raise ValueError(f"mass must be [{n}, {count + 1}], one number per image and code, got shape {mass.shape}")
     empty = float(responses.empty.correct.mean()) if n else 0.0
-    return soundness_along(responses.rates, responses.curve("accuracy"), empty, mass, convention, smooth=smooth)
+    accuracy, rates = responses.curve("accuracy"), responses.rates
+    if indicator == "accuracy":
+        return soundness_along(rates, accuracy, empty, mass, convention, smooth=smooth)
+    how = convention_of(convention)
+    flags = _flags_of_images(responses, how, indicator, smooth)
+    return _assemble(rates, _smooth(accuracy[::-1], smooth), flags, mass, how)
+
+
+def _flags_of_images(responses: Responses, how: Convention, indicator: str, smooth: int) -> npt.NDArray[np.bool_]:
+    """Which steps are false for which image, `[K, N]`."""
+    answers = responses.values(indicator)[::-1].T
+    along = np.stack([_smooth(row, smooth) for row in answers]) if len(responses) else answers
+    start = responses.ends(indicator)[1] if how.start == "empty" else np.zeros(len(responses))
+    return find_flags(along, start, step_widths(responses.rates), how).T
 
 
 def soundness_along(
@@ -153,15 +180,19 @@ def soundness_along(
         [1.0, 1.0, 0.857]
     """
     how = convention_of(convention)
-    n, count = mass.shape[0], len(rates)
     along = _smooth(np.asarray(accuracy, np.float64)[::-1], smooth)
     flags = find_flags(along, empty if how.start == "empty" else 0.0, step_widths(rates), how)
+    return _assemble(rates, along, flags, mass, how)
+
+
+def _assemble(rates: Floats, along: Floats, flags: npt.NDArray[np.bool_], mass: Floats, how: Convention) -> Soundness:
+    n, count = mass.shape[0], len(rates)
     added = mass[:, :0:-1].T  # [K, N]: step k shows the pixels of code R - k
     shown = added.cumsum(0)
     per_image = _shares(added, shown, flags, how)
     known = shown[-1] > 0 if count else np.zeros(n, bool)
     value = per_image[:, known].mean(1) if known.any() else np.full(count, np.nan)
-    unflagged = np.flatnonzero(~flags)
+    unflagged = np.flatnonzero(~flags if flags.ndim == 1 else ~flags.all(1))
     return Soundness(
         rates[::-1].copy(),
         along,
@@ -196,7 +227,7 @@ def step_widths(rates: Floats) -> Floats:
 
 
 def _shares(added: Floats, shown: Floats, flags: npt.NDArray[np.bool_], how: Convention) -> Floats:
-    false = (added * flags[:, None]).cumsum(0)
+    false = (added * flags.reshape(len(flags), -1)).cumsum(0)
     if how.lag:
         false = np.concatenate([np.zeros((1, added.shape[1])), false[:-1]])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -226,6 +257,7 @@ def soundness(
     smooth: int = 1,
     noise: float = 0.01,
     unreached: str = "nan",
+    indicator: str = "accuracy",
 ) -> Outcome:
     """The share of attribution on pixels that raised the accuracy, at one accuracy (Li et al.; higher is better).
 
@@ -252,7 +284,12 @@ def soundness(
         noise: Of the imputation.
         unreached: What soundness is where no step's accuracy reaches the level: `"nan"`, or `"highest"`, that of the step
             with the highest accuracy, which a note says.
+        indicator: `"accuracy"`: a step is false for all images at once, as the paper has it; `"probability"` or
+            `"logit"` of the label: for each image by itself. Sees false attribution at any rank, and is noisy: steps of
+            true features by which one image does not gain count as false, too. Levels stay accuracies.
     """
+    if level is not None:
+        _check_level("level", level)
     if unreached not in UNREACHED:
         raise ValueError(f"unreached must be one of {', '.join(UNREACHED)}, got {unreached!r}")
     if not 0 < step <= 0.5:
@@ -268,7 +305,7 @@ def soundness(
     codes = problem.codes(a, rates, perturbation)
     responses = problem.respond(None, rates, perturbation, codes=codes)
     mass = rf.code_sums(a, codes, len(rates) + 1).numpy()
-    found = soundness_of(responses, mass, how, smooth=smooth)
+    found = soundness_of(responses, mass, how, smooth=smooth, indicator=indicator)
     n = len(problem)
     ends = (float(responses.empty.correct.mean()), float(responses.whole.correct.mean())) if n else (0.0, 1.0)
     aim = sum(ends) / 2 if level is None else level
@@ -283,10 +320,11 @@ def soundness(
         instead = "undefined" if unreached == "nan" else f"taken at its highest, {highest:.3f}"
         notes.append(f"the accuracy never reaches the level {aim:.3f}: soundness is {instead}")
     if n and np.ptp(np.concatenate([[ends[0]], found.accuracy])) == 0:
-        notes.append("accuracy does not change with the rate: every step is false")
+        every = ": every step is false" if indicator == "accuracy" else ""
+        notes.append(f"accuracy does not change with the rate{every}")
     curve = Line(found.accuracy, found.per_image, "accuracy", "soundness", responses, found.value)
     return Outcome(
-        statistic=at_level(responses, mass, how, aim, smooth, unreached),
+        statistic=at_level(responses, mass, how, aim, smooth, unreached, indicator),
         per_image=None,
         curves={"soundness": curve},
         details=details,
@@ -305,30 +343,46 @@ def soundness_rates(step: float, convention: str = "exact") -> tuple[float, ...]
 
 
 def at_level(
-    responses: Responses, mass: Floats, how: Convention, level: float, smooth: int, unreached: str = "nan"
+    responses: Responses,
+    mass: Floats,
+    how: Convention,
+    level: float,
+    smooth: int,
+    unreached: str = "nan",
+    indicator: str = "accuracy",
 ) -> Statistic:
-    """Soundness at a level as a function of weights `[B, N]` of the images; flags are found anew for every resample."""
+    """Soundness at a level as a function of weights `[B, N]` of the images.
+
+    Flags by the accuracy are found anew for every resample; those of single images are theirs.
+    """
     correct = responses.values("accuracy")[::-1]  # [K, N]
     added = mass[:, :0:-1].T
     shown = added.cumsum(0)
     known = shown[-1] > 0 if len(shown) else np.zeros(0, bool)
     widths = step_widths(responses.rates)
+    own = (
+        None
+        if indicator == "accuracy"
+        else _shares(added, shown, _flags_of_images(responses, how, indicator, smooth), how)
+    )
 
     def statistic(weights: Floats) -> Floats:
-        total = weights.sum(1, keepdims=True)
+        total = np.maximum(weights.sum(1, keepdims=True), 1e-300)  # 0 without images
         accuracy = (weights @ correct.T) / total
         if smooth > 1:
             accuracy = np.stack([_smooth(row, smooth) for row in accuracy])
-        start = (weights @ responses.empty.of("accuracy")) / total[:, 0] if how.start == "empty" else 0.0
-        flags = find_flags(accuracy, np.broadcast_to(start, (len(weights),)), widths, how).astype(np.float64)
         reached = accuracy >= level
         step = np.where(reached.any(1), reached.argmax(1), accuracy.argmax(1) if unreached == "highest" else -1)
-        steps = np.arange(flags.shape[1])
-        counted = flags * (steps < (step + (0 if how.lag else 1))[:, None])
-        false = counted @ added  # [B, N]
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(known, 1 - false / (shown[step] + how.offset), 0.0)
-            value = (weights * share).sum(1) / (weights * known).sum(1)
+            if own is None:
+                start = (weights @ responses.empty.of("accuracy")) / total[:, 0] if how.start == "empty" else 0.0
+                flags = find_flags(accuracy, np.broadcast_to(start, (len(weights),)), widths, how).astype(np.float64)
+                steps = np.arange(flags.shape[1])
+                counted = flags * (steps < (step + (0 if how.lag else 1))[:, None])
+                share = 1 - counted @ added / (shown[step] + how.offset)  # [B, N]
+            else:
+                share = own[step]
+            value = (weights * np.where(known, share, 0.0)).sum(1) / (weights * known).sum(1)
         return np.asarray(np.where(step >= 0, value, np.nan))
 
     return statistic
