@@ -10,18 +10,20 @@ from torch import Tensor
 import roarfast as rf
 from roarfast._types import Numpy
 from roarfast.metrics.inputs import Inputs
+from roarfast.metrics.maps import random_maps
 
 NAMES = ("random", "sobel", "center", "constant")
 
 
-def baseline_map(name: str, inputs: Inputs, ids: Tensor, seed: int = 0) -> Tensor:
+def baseline_map(name: str, inputs: Inputs, ids: Tensor, seed: int = 0, segments: Tensor | None = None) -> Tensor:
     """A label-free map `[N, H, W]`.
 
     Args:
-        name: `"random"` (pixels), `"sobel"` (edges), `"center"` (nearness to the middle) or `"constant"`.
+        name: `"random"` (pixels, or segments), `"sobel"` (edges), `"center"` (nearness to the middle) or `"constant"`.
         inputs: The samples.
         ids: Sample ids, which key the random maps.
         seed: Of the random maps.
+        segments: int64 `[N, H, W]`, 0, 1, 2, …: pixels that go together.
 
     Example:
         >>> from roarfast.metrics import read_inputs
@@ -31,7 +33,7 @@ def baseline_map(name: str, inputs: Inputs, ids: Tensor, seed: int = 0) -> Tenso
     """
     n, (h, w) = len(inputs), inputs.map_shape
     if name == "random":
-        return torch.from_numpy(rf.pixel_random((n, h, w), seed=seed, index=ids.numpy()))
+        return random_maps(inputs, ids, seed, segments)
     if name == "constant":
         return torch.ones((n, h, w))
     if name == "center":

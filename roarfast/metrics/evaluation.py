@@ -89,11 +89,12 @@ def evaluate(
     truth = integers("labels", labels, n)
     ids = torch.arange(n) if index is None else integers("index", index, n)
     named, aggregated = read_maps(maps, inputs, aggregate)
+    parts = read_segments(segments, inputs)
     for name in [baselines] if isinstance(baselines, str) else baselines:
-        named.setdefault(name, baseline_map(name, inputs, ids, seed))
+        named.setdefault(name, baseline_map(name, inputs, ids, seed, parts))
     place = choose_device(model, inputs.pixels, not isinstance(images, Tensor), device)
     options: RunOptions = {"batch_size": batch_size, "device": place, "progress": False}
-    problem = Problem(model, inputs, truth, seed, ids, read_segments(segments, inputs), options)
+    problem = Problem(model, inputs, truth, seed, ids, parts, options)
     results: dict[str, dict[str, Result]] = {}
     with show_progress("scoring", len(chosen) * len(named), show=progress) as job:
         for score in chosen:

@@ -126,6 +126,23 @@ def segment_means(a: Tensor, segments: Tensor) -> list[Tensor]:
     return result
 
 
+def by_segment(a: Tensor, segments: Tensor | None) -> Tensor:
+    """Maps `[N, H, W]` in which every pixel has the mean of its segment; as they are without segments."""
+    if segments is None or not len(a):
+        return a
+    return torch.stack([means[parts].to(a.dtype) for means, parts in zip(segment_means(a, segments), segments)])
+
+
+def random_maps(inputs: Inputs, ids: Tensor, seed: int, segments: Tensor | None = None) -> Tensor:
+    """Independent uniform numbers `[N, H, W]`, keyed by (seed, sample id): one per pixel, or one per segment."""
+    noise = torch.from_numpy(rf.pixel_random((len(inputs), *inputs.map_shape), seed=seed, index=ids.numpy()))
+    if segments is None:
+        return noise
+    # Segment s takes the number of pixel s. Means of the numbers of its own pixels would be near 1/2 where it is large:
+    # large segments would never come first or last.
+    return noise.flatten(1).gather(1, segments.flatten(1)).reshape(noise.shape)
+
+
 def read_segments(segments: Array | None, inputs: Inputs) -> Tensor | None:
     """Segments int64 `[N, H, W]`, numbered 0, 1, 2, … in each sample; one `[H, W]` map serves all."""
     if segments is None:

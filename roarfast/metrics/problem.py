@@ -14,7 +14,7 @@ import roarfast as rf
 from roarfast.explain.hashing import checksum
 from roarfast.metrics.engine import RunOptions, make_codes, respond
 from roarfast.metrics.inputs import Inputs, Integers
-from roarfast.metrics.maps import segment_means
+from roarfast.metrics.maps import random_maps, segment_means
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.perturbation import Fill, Perturbation
 from roarfast.metrics.pgd import adversarial_pixels
@@ -145,9 +145,7 @@ class Problem:
 
     def random_maps(self, draw: int) -> Tensor:
         """Maps of independent uniform numbers `[N, H, W]`, other ones for every draw; one per segment where there are."""
-        shape = (len(self), *self.inputs.map_shape)
-        noise = rf.pixel_random(shape, seed=(self.seed + 0x9E3779B9 * (draw + 1)) % 2**63, index=self.ids.numpy())
-        return torch.from_numpy(noise)
+        return random_maps(self.inputs, self.ids, (self.seed + 0x9E3779B9 * (draw + 1)) % 2**63, self.segments)
 
     def auto_fill(self, fill: Fill) -> Fill:
         """`"auto"`: linear imputation for images, the mean of each value otherwise."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from roarfast.metrics.batches import WHOLE, Perturber
 from roarfast.metrics.engine import batch_size_for
-from roarfast.metrics.maps import segment_means
+from roarfast.metrics.maps import by_segment
 from roarfast.metrics.model import Logits, choose_device, evaluating, home
 from roarfast.metrics.perturbation import Perturbation
 from roarfast.metrics.problem import Problem
@@ -37,7 +37,7 @@ def average_drop(problem: Problem, maps: Tensor, *, scale: str = "minmax", score
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
     if scored not in ("predicted", "label"):
         raise ValueError(f"scored must be 'predicted' or 'label', got {scored!r}")
-    a = _scaled(_by_segment(maps.float(), problem.segments), scale)
+    a = _scaled(by_segment(maps.float(), problem.segments), scale)
     n, inputs, model = len(problem), problem.inputs, problem.model
     place = choose_device(model, inputs.pixels, True, problem.options.get("device"))
     nothing = torch.zeros((n, *inputs.map_shape), dtype=torch.uint8)
@@ -58,12 +58,6 @@ def average_drop(problem: Problem, maps: Tensor, *, scale: str = "minmax", score
     with np.errstate(invalid="ignore", divide="ignore"):
         drop = np.maximum(before - after, 0) / before
     return Outcome(drop, details={"increase": float((after > before).mean()) if n else float("nan")})
-
-
-def _by_segment(a: Tensor, segments: Tensor | None) -> Tensor:
-    if segments is None:
-        return a
-    return torch.stack([m[s].to(a.dtype) for m, s in zip(segment_means(a, segments), segments)]) if len(a) else a
 
 
 def _scaled(a: Tensor, scale: str) -> Tensor:

@@ -28,7 +28,8 @@ def completeness(
     """Mean accuracy drop over thresholds 1 - rate of each map's maximum (Li et al., Algorithms 2 and 4; higher is better).
 
     Pixels with attribution above `(1 - rate) * maximum` are removed. Read it with the removed fraction (`details`) and
-    with the excess: the drop minus that of random pixels of the same number in every image.
+    with the excess: the drop minus that of random pixels of the same number in every image (of as many random segments
+    where pixels go together).
 
     Known defects: raising a map to a power loses no information and moves the score; one outlier pixel brings it to 0; a
     constant map loses every pixel at every threshold and is most complete. The excess over matched random pixels removes
@@ -54,7 +55,7 @@ def completeness(
     lines = {"completeness": Line(threshold, drop, "threshold (of the maximum)", label, responses)}
     details: dict[str, Detail] = {"removed": responses.removed.mean(1) if len(problem) else responses.rates}
     if matched:
-        same_count = random_codes_like(codes, problem.random_maps(0))
+        same_count = random_codes_like(codes, problem.random_maps(0), problem.segments)
         other = problem.respond(None, rates, how, codes=same_count)
         random_drop = other.whole.of("accuracy") - other.values("accuracy")
         lines["matched random"] = Line(threshold, random_drop, "threshold (of the maximum)", label, other)
@@ -74,8 +75,20 @@ def completeness(
     )
 
 
-def random_codes_like(codes: Tensor, noise: Tensor) -> Tensor:
-    """Codes that remove as many pixels of each map at each rate as `codes` do, but random ones."""
+def random_codes_like(codes: Tensor, noise: Tensor, segments: Tensor | None = None) -> Tensor:
+    """Codes that remove as many pixels of each map at each rate as `codes` do, but random ones.
+
+    With segments as many random segments; as many pixels, too, if segments are of one size.
+    """
+    if segments is not None:
+        result = torch.empty_like(codes)
+        for own, numbers, parts, dealt in zip(codes, noise, segments, result):
+            flat = parts.reshape(-1)
+            one = torch.zeros(int(flat.max()) + 1, dtype=torch.int64)
+            one[flat] = torch.arange(flat.numel())  # a pixel of each segment stands for it
+            by_one = random_codes_like(own.reshape(-1)[one][None], numbers.reshape(-1)[one][None])
+            dealt.copy_(by_one[0][parts])
+        return result
     flat, order = codes.flatten(1), noise.flatten(1).argsort(1)
     result = torch.empty_like(flat)
     # The codes in ascending order, dealt to the pixels in random order: every count is kept.
