@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from roarfast._progress import progress as show_progress
 from roarfast._types import Array
+from roarfast.explain.names import split_name
 from roarfast.metrics.baselines import baseline_map
 from roarfast.metrics.engine import RunOptions
 from roarfast.metrics.inputs import Integers, PerChannel, integers, read_inputs
@@ -16,9 +18,11 @@ from roarfast.metrics.maps import Maps, read_maps, read_segments
 from roarfast.metrics.model import Model, choose_device
 from roarfast.metrics.problem import Problem
 from roarfast.metrics.record import Score, get_score
+from roarfast.metrics.resampling import check_resamples
 from roarfast.metrics.results import Result
 from roarfast.metrics.table import Scores
 
+_OTHER_GOAL = "these maps say how the model reacts to changes, this score asks what each pixel contributes: two goals, which Wang and Wang keep apart"
 DEFAULT = ("road", "deletion", "insertion", "soundness", "completeness")
 
 
@@ -84,6 +88,10 @@ def evaluate(
     chosen = [get_score(m) for m in ([metrics] if isinstance(metrics, (str, Score)) else metrics)]
     if not chosen:
         raise ValueError("metrics must name at least one score, got none")
+    names = [score.name for score in chosen]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"metrics must be different from each other, got {twice!r} twice")
+    check_resamples(resamples)
     inputs = read_inputs(images, layout=layout, mean=mean, std=std, normalized=normalized)
     n = len(inputs)
     truth = integers("labels", labels, n)
@@ -98,12 +106,21 @@ def evaluate(
     results: dict[str, dict[str, Result]] = {}
     with show_progress("scoring", len(chosen) * len(named), show=progress) as job:
         for score in chosen:
-            if score.name in results:
-                raise ValueError(f"metrics must be different from each other, got {score.name!r} twice")
             results[score.name] = {}
             for name, a in named.items():
                 job.update(job.done, note=f"{score.name}, {name}")
                 outcome = score(problem, a)
+                if score.additive and _is_sensitivity(name):
+                    outcome = replace(outcome, notes=(*outcome.notes, _OTHER_GOAL))
                 results[score.name][name] = Result.of(score, name, outcome, truth.numpy(), resamples, seed)
                 job.advance(1)
     return Scores(results, n, aggregate if aggregated else None, resamples)
+
+
+def _is_sensitivity(name: str) -> bool:
+    """Whether maps of this name, as `explain` names them, are gradients of the answer or their variance."""
+    try:
+        found = split_name(name)
+    except ValueError:  # a name of the user's
+        return False
+    return found.base == "grad" or found.ensemble == "vg"

@@ -100,6 +100,9 @@ class Score:
         better: `"higher"`, `"lower"` or `"neither"` (a diagnostic).
         measures: What it measures, in a few words: the goal that a map must serve to score well.
         kind: `"performance"` (the model is asked) or `"plausibility"` (people are).
+        additive: Whether it expects contributions, which add up to what the model says: a map of sensitivities, such as the
+            gradient, answers another question (the goals of Wang and Wang), which a note says.
+        turned: Options that turn the direction, with what is then better: `{("order", "morf"): "lower"}`.
         options: Given to `run`.
 
     Example:
@@ -113,6 +116,8 @@ class Score:
     better: str = "higher"
     measures: str = ""
     kind: str = "performance"
+    additive: bool = False
+    turned: Mapping[tuple[str, object], str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,7 +133,8 @@ class Score:
         if not options:
             return self
         listed = ", ".join(f"{key}={value}" for key, value in options.items())
-        return replace(self, name=f"{self.name}({listed})", options={**self.options, **options})
+        better = next((way for (key, value), way in self.turned.items() if options.get(key) == value), self.better)
+        return replace(self, name=f"{self.name}({listed})", better=better, options={**self.options, **options})
 
     def __call__(self, problem: Problem, maps: Tensor) -> Outcome:
         """Scores maps."""
@@ -180,6 +186,8 @@ def get_score(score: str | Score | Run, **options: object) -> Score:
         'zero'
         >>> get_score("deletion", indicator="accuracy").name
         'deletion(indicator=accuracy)'
+        >>> get_score("road").better, get_score("road", order="morf").better
+        ('higher', 'lower')
     """
     if isinstance(score, Score):
         return score.with_options(**options)

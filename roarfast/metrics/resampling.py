@@ -111,6 +111,12 @@ def resamples(n: int, count: int, seed: int = 0) -> Iterator[Floats]:
         yield np.bincount(drawn.reshape(-1), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
 
+def check_resamples(count: int) -> None:
+    """Raises a ValueError if it is no number of resamples."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+        raise ValueError(f"resamples must be an integer >= 0, got {count!r}")
+
+
 def bootstrap(
     statistic: Statistic, n: int, count: int = 1000, seed: int = 0, value: float | Floats | None = None
 ) -> Resampled:
@@ -129,6 +135,7 @@ def bootstrap(
         >>> float(found.value), bool(low < 49.5 < high)
         (49.5, True)
     """
+    check_resamples(count)
     if n == 0:
         shape = np.shape(statistic(np.ones((1, 0))))[1:]
         return Resampled(np.full(shape, np.nan), np.zeros((0, *shape)), np.zeros((0, *shape)), 0)

@@ -62,6 +62,7 @@ class Result:
         curves: By name.
         details: Other numbers of the score.
         notes: What is unusual.
+        kind: `"performance"` (the model was asked) or `"plausibility"`.
     """
 
     score: str
@@ -77,6 +78,7 @@ class Result:
     curves: Mapping[str, Curve] = field(repr=False)
     details: Mapping[str, Detail] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kind: str = "performance"
 
     @property
     def curve(self) -> Curve:
@@ -115,6 +117,7 @@ class Result:
             curves,
             dict(outcome.details),
             outcome.notes,
+            score.kind,
         )
 
 

@@ -58,6 +58,8 @@ class ScoreResults(_Named[Result]):
     curve: Curve
     curves: Mapping[str, Curve]
     details: Mapping[str, Detail]
+    notes: tuple[str, ...]
+    kind: str
 
     def __init__(self, score: str, results: dict[str, Result]) -> None:
         super().__init__(results)
@@ -120,7 +122,7 @@ class Scores(_Named[ScoreResults]):
 
     def _rows(self) -> list[list[str]]:
         return [
-            [r.score, r.map, _number(r.value), f"[{_number(r.low)}, {_number(r.high)}]", r.better, r.measures]
+            [r.score, r.map, _number(r.value), f"[{_number(r.low)}, {_number(r.high)}]", r.better, r.kind, r.measures]
             for by_map in self._items.values()
             for r in by_map.values()
         ]
@@ -137,7 +139,7 @@ class Scores(_Named[ScoreResults]):
             for c in self.comparisons()
         ]
 
-    _head = ("score", "maps", "value", "95 % interval", "better", "measures")
+    _head = ("score", "maps", "value", "95 % interval", "better", "kind", "measures")
     _pair_head = ("score", "on the same images", "by", "95 % interval", "p (Holm)")
 
     def __str__(self) -> str:
@@ -171,7 +173,7 @@ class Scores(_Named[ScoreResults]):
 
     def rows(self) -> list[dict[str, str | float]]:
         """One dictionary per score and maps."""
-        keys = ("score", "map", "value", "low", "high", "better", "measures")
+        keys = ("score", "map", "value", "low", "high", "better", "kind", "measures")
         return [{key: getattr(r, key) for key in keys} for by_map in self._items.values() for r in by_map.values()]
 
     def plot(self) -> Figure:

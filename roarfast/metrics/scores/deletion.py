@@ -45,4 +45,12 @@ def deletion(
     return Outcome(responses.areas(indicator), curves={"deletion": line(responses, indicator)})
 
 
-register(Score("deletion", deletion, "lower", "order of pixels by how much the class needs them"))
+register(
+    Score(
+        "deletion",
+        deletion,
+        "lower",
+        "order of pixels by how much the class needs them",
+        turned={("order", "morf"): "lower", ("order", "lerf"): "higher"},
+    )
+)

@@ -49,5 +49,6 @@ register(
         faithfulness_correlation,
         "higher",
         "sums of attribution say what removing pixels costs",
+        additive=True,
     )
 )

@@ -46,7 +46,7 @@ def infidelity(
     """
     check_indicator(indicator)
     attribution, effect = subset_effects(problem, maps, as_rates(sizes), draws, fill, indicator, scored)
-    x, y = (v.reshape(-1, len(problem)) for v in (attribution, effect))
+    x, y = (np.concatenate(list(v)) for v in (attribution, effect))  # [draws x sizes, N]
     if normalize:
         power = (x * x).sum(0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -54,4 +54,12 @@ def infidelity(
     return Outcome(((x - y) ** 2).mean(0), details={"draws": len(x)})
 
 
-register(Score("infidelity", infidelity, "lower", "attribution as a prediction of what removing pixels costs"))
+register(
+    Score(
+        "infidelity",
+        infidelity,
+        "lower",
+        "attribution as a prediction of what removing pixels costs",
+        additive=True,
+    )
+)

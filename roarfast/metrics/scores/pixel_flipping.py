@@ -43,4 +43,12 @@ def pixel_flipping(
     return Outcome(found.per_image, curves={"pixel_flipping": found.curves["deletion"]})
 
 
-register(Score("pixel_flipping", pixel_flipping, "lower", "order of pixels by their contribution to the class's score"))
+register(
+    Score(
+        "pixel_flipping",
+        pixel_flipping,
+        "lower",
+        "order of pixels by their contribution to the class's score",
+        additive=True,
+    )
+)

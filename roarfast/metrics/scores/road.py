@@ -58,5 +58,11 @@ def road(
 
 
 register(
-    Score("road", road, "higher", "order of pixels by what the model loses and keeps, after imputation", options={})
+    Score(
+        "road",
+        road,
+        "higher",
+        "order of pixels by what the model loses and keeps, after imputation",
+        turned={("order", "morf"): "lower", ("order", "lerf"): "higher", ("order", "both"): "higher"},
+    )
 )

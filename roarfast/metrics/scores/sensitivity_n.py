@@ -57,4 +57,12 @@ def sensitivity_n(
     return Outcome(per_image, curves={"sensitivity_n": curve}, details={"draws": draws}, notes=notes)
 
 
-register(Score("sensitivity_n", sensitivity_n, "higher", "sums of attribution say what removing pixels costs"))
+register(
+    Score(
+        "sensitivity_n",
+        sensitivity_n,
+        "higher",
+        "sums of attribution say what removing pixels costs",
+        additive=True,
+    )
+)
