@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from roarfast.metrics.plotting import new_figure
 from roarfast.metrics.resampling import Estimate
 
 if TYPE_CHECKING:
@@ -82,6 +83,4 @@ def plot_parts(parts: Parts, ax: Axes | None = None) -> Figure | SubFigure:
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained").add_subplot()
+    return new_figure(size).add_subplot()

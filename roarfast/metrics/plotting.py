@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,14 +13,32 @@ if TYPE_CHECKING:
     from roarfast.metrics.results import Result
 
 
+def new_figure(size: tuple[float, float]) -> Figure:
+    """An empty figure that a notebook shows if it is the value of a cell."""
+    return _shown_by_itself()(figsize=size, layout="constrained")
+
+
+@functools.cache
+def _shown_by_itself() -> type[Figure]:
+    from matplotlib.figure import Figure as Plain
+
+    class Shown(Plain):
+        """matplotlib teaches IPython to show figures when pyplot is imported, which nothing here needs."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
+    return Shown
+
+
 def plot_scores(scores: Mapping[str, Mapping[str, Result]]) -> Figure:
     """One panel per score: curves with bands where it has one, else values with intervals."""
-    from matplotlib.figure import Figure
-
     count = max(len(scores), 1)
     columns = min(count, 3)
     rows = -(-count // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.2 * rows), layout="constrained")
+    figure = new_figure((4.2 * columns, 3.2 * rows))
     for i, (name, by_map) in enumerate(scores.items()):
         axes = figure.add_subplot(rows, columns, i + 1)
         axes.set_title(

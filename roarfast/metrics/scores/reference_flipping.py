@@ -106,6 +106,8 @@ def reference_flipping(
     check_indicator(indicator)
     if not 0 < top <= 1:
         raise ValueError(f"top must be in (0, 1], got {top!r}")
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= 254:
+        raise ValueError(f"steps must be an integer in [1, 254], got {steps!r}")
     rates = (*(top * (j + 1) / steps for j in range(steps - 1)), float(top))
     how = Perturbation(fill=fill)
     own = problem.respond(maps, rates, how, scored=scored)
