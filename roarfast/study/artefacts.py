@@ -69,7 +69,7 @@ def extras(task: Task, keep_models: bool = False) -> list[str]:
         return []
     if task.kind == "curve":
         return [files.responses(f"{task.key}*").as_posix()]
-    return [files.model(f"cell-{task.key[:16]}").as_posix()] if keep_models else []
+    return [files.cell_model(task.key).as_posix()] if keep_models else []
 
 
 def _base(key: str) -> Artefact:

@@ -32,7 +32,9 @@ class Schedule:
         self.left: dict[str, Task] = {}
         self.running: set[str] = set()
         self._every, self._urgency = every, urgency
-        self._users: dict[str, set[str]] = {}
+        self._users: dict[
+            str, dict[str, None]
+        ] = {}  # in the order of the plan: a set would give each process another one
         self._waits: dict[str, int] = {}
         self._ready: list[tuple[float, tuple[int, ...], int, str]] = []
         self._pushed = 0
@@ -62,12 +64,12 @@ class Schedule:
         while free and window:
             costs = {worker: missing(worker, window[0]) for worker in free}
             worker = min(free, key=lambda one: (costs[one], one))
-            chosen = window[0]
+            chosen = 0
             if costs[worker]:
-                chosen = min(window, key=lambda task: (not _alike(task, window[0]), missing(worker, task)))
-            pairs.append((worker, chosen))
+                alike = (i for i, task in enumerate(window) if _alike(task, window[0]))
+                chosen = min(alike, key=lambda i: missing(worker, window[i]))
+            pairs.append((worker, window.pop(chosen)))
             free.remove(worker)
-            window.remove(chosen)
         for task in window:
             self._postpone(task)
         return pairs
@@ -81,8 +83,8 @@ class Schedule:
                 self._offer(user)
         unused = []
         for key in task.needs:
-            users = self._users.get(key, set())
-            users.discard(task.key)
+            users = self._users.get(key, {})
+            users.pop(task.key, None)
             needed = self._every.get(key)
             if needed is not None and needed.passing and not users:
                 unused.append(needed)
@@ -112,7 +114,7 @@ class Schedule:
     def _enter(self, task: Task) -> None:
         self.left[task.key] = task
         for key in task.needs:
-            self._users.setdefault(key, set()).add(task.key)
+            self._users.setdefault(key, {})[task.key] = None
 
     def _offer(self, key: str) -> None:
         """Puts a task among the ready ones if it is."""

@@ -153,15 +153,22 @@ class _Copies:
             self._sizes |= {path: size(task) / len(paths) for path in paths}
         done = (task for key, task in every.items() if key not in left)  # by an earlier run
         self._held: dict[str, set[int]] = {path: {0} for task in done for path in outputs(task)}
+        self._paths: dict[str, list[str]] = {}
 
     def missing(self, worker: int, task: Task) -> int:
         node = worker // self._machines.workers
-        paths = [one.path for one in inputs(task)]
+        paths = self._inputs(task)
         return int(sum(self._sizes.get(path, 0) for path in paths if node not in self._held.get(path, ())))
 
+    def _inputs(self, task: Task) -> list[str]:
+        """Paths of what a task reads: found once, the schedule asks for every worker."""
+        if task.key not in self._paths:
+            self._paths[task.key] = [one.path for one in inputs(task)]
+        return self._paths[task.key]
+
     def arrived(self, worker: int, task: Task) -> None:
-        for one in inputs(task):
-            self._held.setdefault(one.path, set()).add(worker // self._machines.workers)
+        for path in self._inputs(task):
+            self._held.setdefault(path, set()).add(worker // self._machines.workers)
 
     def kept(self, worker: int, task: Task) -> int:
         """Bytes that go from a node to the run folder before a task is done: all but what passes, on all nodes but the first."""

@@ -17,6 +17,8 @@ pytest.importorskip("torch")
 from typer.testing import CliRunner
 
 from roarfast.commands import app
+from roarfast.study import simulate as simulation
+from roarfast.study.artefacts import inputs
 from roarfast.study.config import parse_config
 from roarfast.study.environment import Pace
 from roarfast.study.errors import StudyError
@@ -46,6 +48,15 @@ def test_ready_tasks_go_in_the_order_of_their_ranks() -> None:
     assert schedule.assign([0]) == []
     schedule.finish(graph["b"])
     assert [(w, t.key) for w, t in schedule.assign([0])] == [(0, "d")]
+
+
+def test_tasks_of_one_rank_go_in_the_order_of_the_plan() -> None:
+    """In every process: the order of a set of names is another one in each."""
+    graph = {key: Task(key=key, label=key, needs=("a",) if key != "a" else (), rank=(0,)) for key in "ahgfedcb"}
+    schedule = Schedule(graph, graph)
+    ((_, first),) = schedule.assign([0])
+    schedule.finish(first)
+    assert [task.key for _, task in schedule.assign(list(range(7)))] == list("hgfedcb")
 
 
 def test_what_is_made_again_holds_up_those_that_need_it() -> None:
@@ -136,6 +147,16 @@ def test_what_is_kept_goes_to_the_run_folder_before_a_task_is_done() -> None:
     codes = {key: task for key, task in every.items() if task.kind == "codes" and not task.needs}
     passing = simulate(codes, every, lambda t: 7.0, machines, lambda t: 1000)
     assert len(codes) > 1 and passing.moved == 0  # they stay where they are
+
+
+def test_a_schedule_of_many_workers_looks_up_what_a_task_reads_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 512 workers it asks for every one of them: a run must not wait for its schedule."""
+    config = parse_config(TINY)
+    every = build_plan(config, IDENTITY, grid_cells(config)).tasks
+    asked = list[str]()
+    monkeypatch.setattr(simulation, "inputs", lambda task: asked.append(task.key) or inputs(task))
+    simulate(every, every, lambda t: 1.0, Machines(128, 4, shared=False), lambda t: 1000)
+    assert sorted(asked) == sorted(every)
 
 
 def test_recorded_times_are_those_of_cells_or_of_work() -> None:

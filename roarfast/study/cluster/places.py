@@ -31,6 +31,8 @@ class Places:
     def size(self, path: str) -> int:
         """Bytes of an artefact in the run folder; 1 if only a copy has it, as nobody has asked how large that is."""
         if path not in self._sizes:
+            if FOLDER not in self.of(path):
+                return 1
             found = list(self._folder.glob(path)) if "*" in path else [self._folder / path]
             files = [file for one in found for file in (one.iterdir() if one.is_dir() else [one]) if file.is_file()]
             if not files:

@@ -93,6 +93,8 @@ class RayPool:
         self._slots: dict[int, _Slot] = {}
         self._refs: dict[ObjectRef[str], tuple[str, int]] = {}
         self._places = Places(self._folder)
+        self._paths: dict[str, list[str]] = {}
+        """Key of a task → what it reads."""
         self._pending: list[Event] = []
         self._looked, self._numbers = 0.0, 0
         self._home: FilesHandle | None = None
@@ -276,8 +278,10 @@ class RayPool:
         return self._home if chosen == FOLDER else self._hosts[chosen].files
 
     def _missing_bytes(self, worker: int, task: Task) -> int:
-        host = self._slots[worker].host
-        return sum(self._places.size(one.path) for one in inputs(task) if host.place not in self._places.of(one.path))
+        if task.key not in self._paths:  # the schedule asks for every worker
+            self._paths[task.key] = [one.path for one in inputs(task)]
+        where = self._slots[worker].host.place
+        return sum(self._places.size(path) for path in self._paths[task.key] if where not in self._places.of(path))
 
     # what happens
 
