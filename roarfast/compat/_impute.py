@@ -15,6 +15,7 @@ from roarfast._types import Numpy
 from roarfast.compat import _random
 from roarfast.compat._options import Options
 from roarfast.compat._status import Outside, require
+from roarfast.ops import _check as check
 from roarfast.ops.impute_linear import ROAD_WEIGHTS, impute_linear
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def solve(
     Raises:
         Outside: If a known pixel is NaN or infinite: the peers' sparse solvers spread it.
     """
-    dtype = str(x.dtype).removeprefix("torch.")
+    dtype = check.dtype_name(x)
     if dtype in ("float16", "bfloat16"):
         x = x.astype(np.float32) if isinstance(x, np.ndarray) else x.float()
     try:
@@ -95,9 +96,9 @@ def removed_of(mask: torch.Tensor) -> torch.Tensor:
 
     between = "a mask with values between 0 and 1"
     if mask.device.type == "cpu" and mask.dtype in (torch.float32, torch.float64):
-        kept = mask.detach().contiguous().numpy()
+        kept = np.ascontiguousarray(mask.detach().numpy())
         removed = np.empty(kept.shape, np.bool_)
-        read = getattr(_backend.cpu(), f"removed_pixels_{kept.dtype}")
+        read = getattr(_backend.cpu(), f"removed_pixels_{check.dtype_name(kept)}")
         require(read(kept, removed, kept.size) >= 0, between)
         return torch.from_numpy(removed)
     gone = mask == 0
@@ -151,7 +152,7 @@ def add_torch_noise(solved: EitherT, removed: EitherT, noise: float, dtype: torc
     if noise == 0 or not any(sizes):
         return
     if isinstance(solved, np.ndarray) and drawn.dtype == np.float32:
-        add = getattr(_backend.cpu(), f"add_in_order_{solved.dtype}")
+        add = getattr(_backend.cpu(), f"add_in_order_{check.dtype_name(solved)}")
         add(solved, removed, drawn, noise, len(solved), channels, removed[0].size)
     elif isinstance(solved, np.ndarray):
         solved[np.broadcast_to(removed[:, None], solved.shape)] += noise * drawn

@@ -15,6 +15,7 @@ from roarfast import _backend
 from roarfast._types import Numpy
 from roarfast.compat import _impute, _random, _slots, _status
 from roarfast.compat._options import Options
+from roarfast.ops import _check as check
 
 Perturb: TypeAlias = Callable[..., Numpy]
 """A `perturb_func` of Quantus: (arr, indices or mask, ...) -> Numpy, with keywords of its own."""
@@ -191,7 +192,7 @@ def add_noise(solved: Numpy, indices: Numpy, noise: float, repeat: bool = False)
     values = _random.numpy_normals(images * channels, k).reshape(images, channels, k)
     if not noise or not k:
         return solved
-    add = getattr(_backend.cpu(), f"add_at_{solved.dtype}")
+    add = getattr(_backend.cpu(), f"add_at_{check.dtype_name(solved)}")
     for image, where, drawn in zip(solved, np.ascontiguousarray(indices, np.int64), values):
         if repeat:
             where, first = np.unique(where[::-1], return_index=True)

@@ -189,5 +189,8 @@ PEER = Peer(
     {
         "noisy_linear_imputation": ("d9dff846a6e7bb8d", "6a5285ca34573013"),
         "ROAD": ("fe2ba300817ab125", "7e0ef9992c73011a"),
+        "assert_attributions": ("f6ee6be96782b15d",),
+        "calculate_auc": ("fea4de480a0e7a97", "8c38ca5197a99067"),
+        "IROF": ("ea5f55938655805d", "1e9f3274bb4932ea"),
     },
 )
