@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import warnings
@@ -37,6 +38,12 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "imported-members": True, "show-inheritance": False}
 autodoc_preserve_defaults = True
+# autodoc sees the names that a package has already; these load theirs when they are asked for.
+for package in map(
+    importlib.import_module, ("roarfast.metrics", "roarfast.explain", "roarfast.data", "roarfast.study")
+):
+    for public in package.__all__:
+        setattr(package, public, getattr(package, public))
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -92,3 +94,19 @@ def test_speeds_of_the_readme_are_measured() -> None:
             size,
             ratio,
         )
+
+
+def test_the_api_reference_lists_every_public_name() -> None:
+    """autodoc looks at what a module has already: names that load when they are asked for must be there."""
+    pytest.importorskip("torch")
+    pages = [path.stem for path in (ROOT / "docs" / "api").glob("*.md") if path.stem != "index"]
+    code = f"""
+import importlib, runpy
+runpy.run_path({str(ROOT / "docs" / "conf.py")!r})
+for name in {sorted(pages)!r}:
+    module = importlib.import_module("roarfast." + name)
+    print(*(f"{{name}}.{{public}}" for public in module.__all__ if public not in vars(module)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout.split(), done.stdout

@@ -79,7 +79,7 @@ def overlap(
 ) -> Floats:
     """How much of the object the top t of a map covers, of what it could: float64 `[R, N]` in [0, 1].
 
-    |top ∩ object| / min(|top|, |object|); NaN for images without an object.
+    `|top ∩ object| / min(|top|, |object|)`; NaN for images without an object.
 
     Example:
         >>> mask = np.array([[[True, False], [False, False]]])

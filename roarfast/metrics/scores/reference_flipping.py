@@ -53,7 +53,7 @@ def reference_map(maps: Array, top: float, *, seed: int = 0, index: Integers | N
 
 
 def dice(a: Array, b: Array) -> npt.NDArray[np.float64]:
-    """Dice similarity 2 |A ∩ B| / (|A| + |B|) of masks `[..., H, W]`; NaN where both are empty.
+    """Dice similarity `2 |A ∩ B| / (|A| + |B|)` of masks `[..., H, W]`; NaN where both are empty.
 
     Example:
         >>> float(dice(np.array([[True, True]]), np.array([[True, False]])))
