@@ -88,17 +88,18 @@ def check_inputs(images: torch.Tensor, cams: Numpy) -> None:
     _status.require(isinstance(images, torch.Tensor) and images.ndim == 4, "an input that is no [B, C, H, W] tensor")
     _status.require(images.is_floating_point() and images.numel() > 0, "an input without floats")
     _status.require(bool(torch.isfinite(images).all()), "NaN or infinity in an image")
+    _status.require(
+        isinstance(cams, np.ndarray) and cams.ndim == 3 and len(cams) >= len(images), "other maps than [B, H, W]"
+    )
+    _status.require(cams.dtype in (np.float32, np.float64), f"maps of dtype {cams.dtype}")
     check_maps(cams, images)
 
 
 def check_maps(cams: Numpy, images: torch.Tensor) -> None:
-    """`Outside` unless these are maps `[B, H, W]` of NumPy, one per image."""
-    _status.require(
-        isinstance(cams, np.ndarray) and cams.ndim == 3 and len(cams) >= len(images), "other maps than [B, H, W]"
-    )
-    _status.require(cams.shape[1:] == tuple(images.shape[2:]), "maps of another size than the images")
-    _status.require(cams.dtype in (np.float32, np.float64), f"maps of dtype {cams.dtype}")
-    _status.require(bool(np.isfinite(cams[: len(images)]).all()), "NaN or infinity in a map")
+    """`Outside` unless the map of every image has its size and is finite; a list of maps is as good as an array."""
+    for cam in (cams[i] for i in range(len(images))):
+        _status.require(np.shape(cam) == tuple(images.shape[2:]), "maps of another size than the images")
+        _status.require(bool(np.isfinite(cam).all()), "NaN or infinity in a map")
 
 
 def kept_pixels(cam: torch.Tensor, percentile: float | str, least: bool, options: Options) -> torch.Tensor:

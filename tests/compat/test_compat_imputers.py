@@ -301,6 +301,22 @@ def test_averages_of_a_model_in_training_mode_or_of_other_perturbations():
     np.testing.assert_allclose(got, images[:, 0, 0, 0])
 
 
+@pytest.mark.parametrize("name", ["ROADMostRelevantFirst", "ROADCombined"])
+def test_grad_cam_maps(name):
+    images, cams = torch.rand(2, 1, 6, 7), np.random.default_rng(0).random((2, 6, 7)).astype(np.float32)
+    arguments = [lambda o: o[0]] * 2, torch.nn.Flatten()
+    metric = getattr(grad_cam, name)(noise=0.0)
+    np.testing.assert_array_equal(metric(images, list(cams), *arguments), metric(images, cams, *arguments))
+    bad = [
+        (images, cams * np.float32("nan"), "NaN or infinity in a map"),
+        (images, cams[:, 1:], "maps of another size than the images"),
+        (images * float("nan"), cams, "NaN or infinity in a known pixel"),
+    ]
+    for x, a, reason in bad:
+        with pytest.raises(ValueError, match=rf"^input_tensor must be finite .* and cams finite .*, got {reason}"):
+            metric(x, a, *arguments)
+
+
 def test_roar_refuses_by_name():
     with pytest.raises(ValueError, match="an image of dtype uint8"):
         roar.linear_imputation(np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4)))
