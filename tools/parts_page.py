@@ -254,23 +254,23 @@ def _not_bought_on_photos(folder: Path) -> list[str]:
     """The same on the photos, map by map, and what blur does there to the model part beyond shape."""
     photos = folder.parent / PHOTOS
     rows = [r for r in Tables.of(photos, "claims") if r["claim"] == f"at equal damage {WIDE} raises nothing"]
-    gains = [r for r in rows if float(r["low"]) > 0]
-    raised = [
-        r
-        for r in Tables.of(photos, "parts-changes")
-        if r["estimators"] == "estimators that ask the model" and float(r["model_excess_low"]) > 0
-    ]
     if not rows:
         return []
-    said = "; ".join(f"{r['comparison'].partition(':')[0]} {with_numbers(r)}" for r in gains) or "none"
+    said = "; ".join(f"{r['comparison'].partition(':')[0]} {with_numbers(r)}" for r in rows if float(r["low"]) > 0)
     more = "".join(
-        f" Beside {'fresh weights' if r['other'] == 'untrained' else r['other']}, {r['postprocess']} raises what masks show of the model beyond their shape (model excess) by "
+        f" Beside {FRESH.get(r['other'], r['other'])}, {r['postprocess']} raises what masks show of the model beyond their shape (model excess) by "
         f"{with_interval(r, 'model_excess')} points: no theorem forbids that, and it is a gain that blur buys."
-        for r in raised
+        for r in Tables.of(photos, "parts-changes")
+        if r["estimators"] == "estimators that ask the model" and float(r["model_excess_low"]) > 0
     )
+    gains = f"by {said} points, beyond the interval" if said else "none beyond the interval"
     return [
-        f"- ImageNet photos: of {len(rows)} maps {WIDE} still raises at equal damage, beyond the interval: {said} points; for the others it is at most a quarter of the raw gain, or 100 photos cannot tell.{more}"
+        f"- ImageNet photos: of {len(rows)} maps, at equal damage, {WIDE} still raises {gains}; for the others it is at most a quarter of the raw gain, or 100 photos cannot "
+        f"tell.{more}"
     ]
+
+
+FRESH = {"untrained": "fresh weights", "normalised": "normalised fresh weights", "lite1": "EfficientNet-Lite1"}
 
 
 def with_numbers(row: Row) -> str:
