@@ -256,14 +256,14 @@ def _not_bought_on_photos(folder: Path) -> list[str]:
     rows = [r for r in Tables.of(photos, "claims") if r["claim"] == f"at equal damage {WIDE} raises nothing"]
     if not rows:
         return []
-    said = "; ".join(f"{r['comparison'].partition(':')[0]} {with_numbers(r)}" for r in rows if float(r["low"]) > 0)
+    said = "; ".join(f"{r['comparison'].partition(':')[0]} by {with_numbers(r)}" for r in rows if float(r["low"]) > 0)
     more = "".join(
         f" Beside {FRESH.get(r['other'], r['other'])}, {r['postprocess']} raises what masks show of the model beyond their shape (model excess) by "
         f"{with_interval(r, 'model_excess')} points: no theorem forbids that, and it is a gain that blur buys."
         for r in Tables.of(photos, "parts-changes")
         if r["estimators"] == "estimators that ask the model" and float(r["model_excess_low"]) > 0
     )
-    gains = f"by {said} points, beyond the interval" if said else "none beyond the interval"
+    gains = f"{said} points, beyond the interval" if said else "none beyond the interval"
     return [
         f"- ImageNet photos: of {len(rows)} maps, at equal damage, {WIDE} still raises {gains}; for the others it is at most a quarter of the raw gain, or 100 photos cannot "
         f"tell.{more}"
