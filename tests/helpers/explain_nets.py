@@ -8,14 +8,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny models are faster on one thread, above all where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from helpers.threads import one_thread  # noqa: E402, F401
 
 
 def seeded(make, seed=0):

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.threads import one_thread  # noqa: F401
 
 from roarfast.data import load
 
@@ -28,14 +29,6 @@ from roarfast.train import (  # noqa: E402
 )
 
 RECIPE = Recipe(epochs=2, batch_size=20, lr=0.02, pad=2, random_crop=True, flip=True, drop_last=True, nesterov=True)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # tiny models on busy machines
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
