@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.result_files import ROOT, rows, run_tool
 
 pytest.importorskip("torch")
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def run(tool: str, *arguments: object) -> str:
-    command = [sys.executable, str(ROOT / "tools" / tool), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_tool(tool, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def photos(path: Path, side: int) -> Path:

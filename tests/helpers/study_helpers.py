@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roarfast.study import Study
 
 TINY = """\
 name = "tiny"
@@ -31,15 +35,32 @@ examples = 2
 """
 
 
-def write_tiny(folder: Path, text: str = TINY, **replacements: str) -> Path:
-    """The tiny config as a file; `replacements` change `key = value` lines."""
+def tiny(text: str = TINY, **replacements: object) -> str:
+    """The tiny config with other `key = value` lines. A string stands as it is, and may bring lines of its own."""
     for key, value in replacements.items():
-        lines = [f"{key} = {value}" if line.split("=")[0].strip() == key else line for line in text.splitlines()]
-        assert lines != text.splitlines(), f"{key} is not in the config"
-        text = "\n".join(lines)
+        before = [line.split("=")[0].strip() for line in text.splitlines()]
+        assert key in before, f"{key} is not in the config"
+        new = value if isinstance(value, str) else json.dumps(value)
+        lines = [f"{key} = {new}" if name == key else line for name, line in zip(before, text.splitlines())]
+        text = "\n".join(lines) + "\n" * text.endswith("\n")
+    return text
+
+
+def write_tiny(folder: Path, text: str = TINY, **replacements: object) -> Path:
+    """The tiny config as a file; `replacements` as of `tiny`."""
+    text = tiny(text, **replacements)
     path = folder / "study.toml"
     path.write_text(text)
     return path
+
+
+def run_tiny(folder: Path, text: str = TINY, **replacements: object) -> Study:
+    """A study of `write_tiny`, run in `folder / "run"` without a failed cell."""
+    from roarfast.study import Study
+
+    study = Study.from_toml(write_tiny(folder, text, **replacements), folder / "run")
+    assert study.run(workers=1).failed == []
+    return study
 
 
 def outcome(folder: Path) -> dict[str, tuple[Any, ...]]:

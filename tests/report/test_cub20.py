@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.result_files import ROOT, rows, run_tool
 
 pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")
@@ -22,8 +21,7 @@ from roarfast.study import Study
 from roarfast.study.config import parse_config
 from roarfast.study.presets import PRESETS
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOL = ROOT / "tools" / "cub20.py"
+TOOLS = ROOT / "tools"
 TEST_IMAGES = 16
 CHANGES = (
     ("image_size = 96", "image_size = 32"),
@@ -57,13 +55,8 @@ def photos(path: Path) -> None:
     )
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def make_page(*arguments: Any) -> None:
-    subprocess.run([sys.executable, str(TOOL), *map(str, arguments)], check=True, capture_output=True)
+    run_tool("cub20.py", *arguments).check_returncode()
 
 
 def test_the_committed_study_is_the_preset() -> None:
@@ -121,13 +114,13 @@ def test_what_held_and_what_did_not(tmp_path: Path) -> None:
             value = 0.5 + change + 0.01 * i
             lines.append(f"roar,{estimator},{postprocess},morf,0.3,0,{value},0.5,{0.3 + change}")
     (tmp_path / "records.csv").write_text("\n".join(lines) + "\n")
-    sys.path.insert(0, str(TOOL.parent))
+    sys.path.insert(0, str(TOOLS))
     try:
         import cub20  # type: ignore[import-not-found]
         import cub20_page  # type: ignore[import-not-found]
     finally:
-        sys.path.remove(str(TOOL.parent))
-    cells = cub20.Cells(cub20.read(tmp_path / "records.csv"))
+        sys.path.remove(str(TOOLS))
+    cells = cub20.Cells(rows(tmp_path / "records.csv"))
     differences = cub20.smoothing(cells, 578)
     cub20.save(tmp_path / "table1.csv", cub20.table1(cells, 578))
     cub20.save(tmp_path / "smoothing.csv", differences)

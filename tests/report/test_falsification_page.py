@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers.result_files import rows, run_tool
 from helpers.synthetic_study import record
 
 from roarfast.study.records import StudyResults
 
 pytest.importorskip("matplotlib")
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "falsification.py"
 ACCURACY = {
     ("base", "none"): 0.60,
     ("roar", "center"): 0.40,
@@ -27,7 +25,7 @@ ACCURACY = {
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, TOOL, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return run_tool("falsification.py", *arguments)
 
 
 def written(folder: Path, **changes: float) -> Path:
@@ -56,8 +54,7 @@ def test_all_gates_hold(tmp_path: Path) -> None:
     folder = written(tmp_path / "page")
     done = run("--out", folder)
     assert done.returncode == 0, done.stderr
-    with (folder / "gates.csv").open() as file:
-        gates = list(csv.DictReader(file))
+    gates = rows(folder / "gates.csv")
     assert [g["holds"] for g in gates] == ["True"] * 6
     assert [float(g["value"]) for g in gates] == pytest.approx([0.3, 0.205, 0.155, 0.1, 1.0, 0.45])
     page = (folder / "README.md").read_text()

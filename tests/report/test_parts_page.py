@@ -4,42 +4,36 @@ from __future__ import annotations
 
 import csv
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.result_files import ROOT, rows, run_tool
+from helpers.study_helpers import run_tiny, tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from roarfast.study import Study, load
+from roarfast.study import load
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
-TEXT = (
-    TINY.replace("trials = 1", "trials = 3")
-    .replace('["roar", "road"]', '["road", "deletion"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "gc^2", "sobel^2", "rand"]')
-    .replace('["plain", "max(3)"]', '["plain", "gaussian(1)"]')
-    .replace("drops = [0.3, 0.5]", 'drops = [0.3, 0.6]\norders = ["morf"]\nnull = ["own", "swap", "models"]')
-    .replace("examples = 2", "examples = 0")
+TOOLS = ROOT / "tools"
+TEXT = tiny(
+    trials=3,
+    protocols=["road", "deletion"],
+    estimators=["grad^2", "gc^2", "sobel^2", "rand"],
+    postprocess=["plain", "gaussian(1)"],
+    drops='[0.3, 0.6]\norders = ["morf"]\nnull = ["own", "swap", "models"]',
+    examples=0,
 )
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parts")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
-    subprocess.run([sys.executable, TOOLS / "parts_tables.py", folder / "run", "--out", folder / "out"], check=True)
-    subprocess.run([sys.executable, TOOLS / "parts_page.py", folder / "out"], check=True)
+    run_tiny(folder, TEXT)
+    run_tool("parts_tables.py", folder / "run", "--out", folder / "out").check_returncode()
+    run_tool("parts_page.py", folder / "out").check_returncode()
     return folder
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_parts_are_those_of_the_cells(tables: Path) -> None:
@@ -63,7 +57,7 @@ def test_rows_of_other_data_sets_stay(tables: Path, tmp_path: Path) -> None:
     text = (tables / "out" / "gates.csv").read_text()
     other.write_text(text.replace(f"{first[0]['dataset']},", "elsewhere,"))
     for _ in range(2):  # a second run replaces its own rows
-        subprocess.run([sys.executable, TOOLS / "parts_tables.py", tables / "run", "--out", tmp_path], check=True)
+        run_tool("parts_tables.py", tables / "run", "--out", tmp_path).check_returncode()
     assert [row for row in rows(other) if row["dataset"] != "elsewhere"] == first
     assert [row["gate"] for row in rows(other)[: len(first)]] == [row["gate"] for row in first]
 
@@ -110,7 +104,7 @@ def test_photos_are_a_panel_of_their_own(tables: Path, tmp_path: Path) -> None:
             out.writeheader()
             out.writerows(found)
         assert {r[key] for r in found} >= {"grad^2", "gc^2"}
-    subprocess.run([sys.executable, TOOLS / "parts_page.py", tmp_path / "parts"], check=True)
+    run_tool("parts_page.py", tmp_path / "parts").check_returncode()
     page, before = ((folder / "README.md").read_text() for folder in (tmp_path / "parts", tables / "out"))
     assert page.count("EfficientNet-Lite1 as the other model") == 1 and "EfficientNet-Lite1" not in before
     assert (tmp_path / "parts" / "road-parts.png").read_bytes() != (tables / "out" / "road-parts.png").read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import html.parser
 import math
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from helpers import synthetic_study as synthetic
 from helpers.browser import BROWSER, NO_BROWSER, dump
+from helpers.result_files import rows
 
 pytest.importorskip("matplotlib")
 
@@ -83,11 +83,6 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         protocols=[("roar", "morf"), ("road", "lerf"), ("mask-only", "morf")],
     )
     return build(folder, results=results)
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_everything_is_written(full: Path) -> None:

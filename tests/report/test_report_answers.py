@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import run_tiny, tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
@@ -27,9 +27,7 @@ from roarfast.study.results import StudyResults
 from roarfast.study.runfolder import RunFolder
 
 TEXT = (
-    TINY.replace('["roar", "road"]', '["no-retrain", "deletion", "insertion"]').replace(
-        '["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand"]'
-    )
+    tiny(protocols=["no-retrain", "deletion", "insertion"], estimators=["grad^2", "rand"])
     + """
 [[grid]]
 protocols = ["road"]
@@ -46,7 +44,7 @@ trials = 2
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     folder = tmp_path_factory.mktemp("answers")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    run_tiny(folder, TEXT)
     return RunFolder(folder / "run")
 
 

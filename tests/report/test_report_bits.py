@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 from pathlib import Path
 
 import pytest
 from helpers import synthetic_study as synthetic
+from helpers.result_files import rows
 
 from roarfast.report.audit import audit
 from roarfast.report.bits import bits_sentence, bits_table, class_entropy
@@ -111,14 +111,11 @@ def test_the_page_shows_figures_tables_and_files(tmp_path: Path, scaled: bool) -
     assert ("Temperatures from 1.5 to 1.5" in page) == scaled
     assert ("computed before it was stored" in page) != scaled
     assert "Conjecture 3.3" in page
-    with open(tmp_path / "report" / "tables" / "bits.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == len(panel_of(results).cells)
-    for row in rows:
+    found = rows(tmp_path / "report" / "tables" / "bits.csv")
+    assert len(found) == len(panel_of(results).cells)
+    for row in found:
         assert float(row["class_entropy"]) == 3.3 and bool(row["scaled_bits"]) == scaled
-    with open(tmp_path / "report" / "tables" / "bits_counts.csv", newline="") as file:
-        counts = list(csv.DictReader(file))
-    assert len(counts) == (4 if scaled else 2)
+    assert len(rows(tmp_path / "report" / "tables" / "bits_counts.csv")) == (4 if scaled else 2)
 
 
 def test_results_without_a_cross_entropy_get_the_page_they_had(tmp_path: Path) -> None:

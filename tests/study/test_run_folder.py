@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import tiny, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -27,7 +27,7 @@ from roarfast.study.config import parse_config
 from roarfast.study.errors import StudyError
 from roarfast.study.runfolder import RunFolder, check_claim
 
-SMALL = TINY.replace('["roar", "road"]', '["road"]').replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]')
+SMALL = tiny(protocols=["road"], estimators=["rand"])
 
 
 def command(*arguments: object) -> Any:

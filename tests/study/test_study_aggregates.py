@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import run_tiny, tiny, write_tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -20,11 +20,7 @@ from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import MapsTask
 from roarfast.study.work import Work
 
-PLAIN = (
-    TINY.replace('["roar", "road"]', '["no-retrain"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad", "gc", "rand"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-)
+PLAIN = tiny(protocols=["no-retrain"], estimators=["grad", "gc", "rand"], postprocess=["plain"])
 SIGNED = """\
 [[grid]]
 protocols = ["no-retrain"]
@@ -38,7 +34,7 @@ TEXT = PLAIN.replace("[run]", SIGNED)
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("aggregates")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    run_tiny(folder, TEXT)
     return folder
 
 

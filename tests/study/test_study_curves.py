@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, outcome, write_tiny
+from helpers.study_helpers import TINY, outcome, run_tiny, tiny, write_tiny
 
 torch = pytest.importorskip("torch")
 
@@ -37,10 +37,12 @@ from roarfast.train import evaluate
 
 SCORES = ("deletion", "insertion", "flip", "completeness", "soundness")
 TEXT = (
-    TINY.replace('["roar", "road"]', '["road", "no-retrain", "deletion", "insertion", "flip"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand", "block"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("[run]", "[run]\nkeep_codes = true")
+    tiny(
+        protocols=["road", "no-retrain", "deletion", "insertion", "flip"],
+        estimators=["grad^2", "rand", "block"],
+        postprocess=["plain"],
+        examples="2\nkeep_codes = true",
+    )
     + """
 [[grid]]
 protocols = ["completeness", "soundness"]
@@ -57,7 +59,7 @@ null = ["swap"]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("curves")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    run_tiny(folder, TEXT)
     return folder
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.study_helpers import TINY, outcome, write_tiny
+from helpers.study_helpers import outcome, run_tiny, tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -23,12 +23,7 @@ from roarfast.study.results import load
 from roarfast.study.store import Store
 from roarfast.study.training import Trainer
 
-TEXT = (
-    TINY.replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("drops = [0.3, 0.5]", "drops = [0.5]")
-    .replace("examples = 2", "examples = 1\nkeep_codes = true")
-)
+TEXT = tiny(estimators=["grad^2"], postprocess=["plain"], drops=[0.5], examples="1\nkeep_codes = true")
 
 
 class Notes(TaskProgress):
@@ -65,7 +60,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "_CHECKPOINT_PAUSE", 0.0)
         patch.setattr(Trainer, "forget", lambda self, name: None)
-        assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+        run_tiny(folder, TEXT)
     assert list((folder / "run" / "models").glob("cell-*.ckpt"))
     return folder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import run_tiny, tiny, write_tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -27,13 +27,14 @@ from roarfast.study.training import mask_images
 from roarfast.study.work import Clock, Work
 
 TEXT = (
-    TINY.replace("[explain]", '[explain]\naggregate = "none(raw)"')
-    .replace("epochs = 2", "epochs = 1")
-    .replace('["roar", "road"]', '["roar", "kar"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad", "gc", "rand", "block"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("[0.3, 0.5]", "[0.3]")
-    .replace("[run]", "[run]\nkeep_codes = true")
+    tiny(
+        epochs=1,
+        protocols=["roar", "kar"],
+        estimators=["grad", "gc", "rand", "block"],
+        postprocess=["plain"],
+        drops=[0.3],
+        examples="2\nkeep_codes = true",
+    ).replace("[explain]", '[explain]\naggregate = "none(raw)"')
     + """
 [[grid]]
 protocols = ["roar"]
@@ -53,9 +54,7 @@ FEATURES = 32 * 32 * 3
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("features")
-    study = Study.from_toml(write_tiny(folder, TEXT), folder / "run")
-    assert study.run(workers=1).failed == []
-    return study
+    return run_tiny(folder, TEXT)
 
 
 def cell_of(study: Study, protocol: str, estimator: str, null: str = "own") -> CellWork:

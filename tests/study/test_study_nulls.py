@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.result_files import rows
+from helpers.study_helpers import run_tiny, tiny
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -26,20 +27,20 @@ from roarfast.study.tasks import CellsTask
 from roarfast.study.work import Work
 
 NULLS = ("own", "swap", "swap-class", "roll", "turn", "model")
-TEXT = (
-    TINY.replace("trials = 1", "trials = 2")
-    .replace('["roar", "road"]', '["road", "no-retrain"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "sobel", "rand", "block"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("drops = [0.3, 0.5]", f"drops = [0.5]\nnull = {list(NULLS)}".replace("'", '"'))
-    .replace("examples = 2", "examples = 0\nkeep_codes = true")
+TEXT = tiny(
+    trials=2,
+    protocols=["road", "no-retrain"],
+    estimators=["grad^2", "sobel", "rand", "block"],
+    postprocess=["plain"],
+    drops=f"[0.5]\nnull = {json.dumps(NULLS)}",
+    examples="0\nkeep_codes = true",
 )
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nulls")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    run_tiny(folder, TEXT)
     return folder
 
 
@@ -104,20 +105,17 @@ def test_own_cells_keep_their_keys(finished: Path) -> None:
 def test_the_report_takes_the_damage_apart(finished: Path, results: StudyResults, tmp_path: Path) -> None:
     page = Path(build(finished / "run", tmp_path)).read_text()
     assert "Shape, image, model" in page
-    with (tmp_path / "tables" / "parts.csv").open() as file:
-        rows = {(r["protocol"], r["order"], r["estimator"]): r for r in csv.DictReader(file)}
-    assert len(rows) == 3 * 4
-    for (protocol, order, estimator), row in rows.items():
+    found = {(r["protocol"], r["order"], r["estimator"]): r for r in rows(tmp_path / "tables" / "parts.csv")}
+    assert len(found) == 3 * 4
+    for (protocol, order, estimator), row in found.items():
         chosen = {"protocol": protocol, "order": order, "estimator": estimator}
         mean = {n: np.mean([r.accuracy for r in results.select(null=n, **chosen)]) for n in ("own", "swap", "model")}
         base = np.mean([r.accuracy for r in results.select(protocol="base")])
         expected = (base - mean["swap"], mean["swap"] - mean["model"], mean["model"] - mean["own"])
         assert [float(row[p]) for p in ("shape", "image", "model")] == pytest.approx(expected, abs=1e-5)
         assert estimator == "grad^2" or float(row["model"]) == 0
-    with (tmp_path / "tables" / "records.csv").open() as file:
-        assert {r["null"] for r in csv.DictReader(file)} == set(NULLS)
-    with (tmp_path / "tables" / "cells.csv").open() as file:  # curves are made of own cells alone
-        assert {r["trials"] for r in csv.DictReader(file)} == {"2"}
+    assert {r["null"] for r in rows(tmp_path / "tables" / "records.csv")} == set(NULLS)
+    assert {r["trials"] for r in rows(tmp_path / "tables" / "cells.csv")} == {"2"}  # curves are made of own cells alone
 
 
 def test_a_study_without_nulls_has_no_parts(finished: Path, results: StudyResults, tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_retraining_with_moved_masks(tmp_path: Path) -> None:
         '["grad^2", "sobel", "rand", "block"]', '["rand"]'
     )
     text = text.replace(str(list(NULLS)).replace("'", '"'), '["own", "swap-class", "model"]')
-    assert Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run").run(workers=1).failed == []
+    run_tiny(tmp_path, text)
     found = {r.null: r.true_class_probability for r in load(tmp_path / "run").select(protocol="roar", trial=0)}
     assert found["own"] == found["model"] != found["swap-class"]
 
@@ -157,7 +155,7 @@ def test_the_report_takes_the_mean_over_other_models(tmp_path: Path) -> None:
     text = text.replace('["road", "no-retrain"]', '["road"]').replace(
         '["grad^2", "sobel", "rand", "block"]', '["grad^2", "sobel"]'
     )
-    assert Study.from_toml(write_tiny(tmp_path, text), tmp_path / "run").run(workers=1).failed == []
+    run_tiny(tmp_path, text)
     results = load(tmp_path / "run")
     files = RunFolder(tmp_path / "run")
     for answers in ([], stored_answers(results, files, lambda _: True)):

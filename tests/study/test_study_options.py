@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import synthetic_study as synthetic
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import run_tiny, tiny, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -31,21 +31,19 @@ from roarfast.study.records import StudyResults
 from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import BaseTask, CellsTask
 
-TEXT = (
-    TINY.replace("epochs = 2", 'epochs = 1\nlr = 1e-12\nwarmup_epochs = 0\nweight_decay = 0.0\nstart = "base"')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand", "block"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("[0.3, 0.5]", "[0.0, 0.99]")
-    .replace("[run]\nexamples = 2", "[run]\nexamples = 1\nkeep_models = true")
+TEXT = tiny(
+    epochs='1\nlr = 1e-12\nwarmup_epochs = 0\nweight_decay = 0.0\nstart = "base"',
+    estimators=["grad^2", "rand", "block"],
+    postprocess=["plain"],
+    drops=[0.0, 0.99],
+    examples="1\nkeep_models = true",
 )
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("options")
-    study = Study.from_toml(write_tiny(folder, TEXT), folder / "run")
-    assert study.run(workers=1).failed == []
-    return study
+    return run_tiny(folder, TEXT)
 
 
 def weights(path: Path) -> dict[str, Tensor]:

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.study_helpers import TINY, write_tiny
+from helpers.result_files import rows
+from helpers.study_helpers import run_tiny, tiny, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -31,24 +31,23 @@ from roarfast.study.runfolder import RunFolder
 from roarfast.study.tasks import CellsTask
 from roarfast.study.work import Clock, Work
 
-TEXT = (
-    TINY.replace('["roar", "road"]', '["roar", "no-retrain", "mask-only"]')
-    .replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "Center", "center + edge", "rand"]')
-    .replace("drops = [0.3, 0.5]", 'drops = [0.5]\nnull = ["own", "model"]')
-    .replace("trials = 1", "trials = 2")
-    .replace("batch_size = 20", "batch_size = 20\nflip = false\nrandom_crop = false\npad = 0")
-    .replace(
-        "[run]",
-        '[[grid]]\nprotocols = ["roar-clean"]\nestimators = ["edge", "grad^2"]\ndrops = [0.1]\ntrials = 1\n[run]',
-    )
-    .replace("examples = 2", "examples = 2\nkeep_codes = true")
+TEXT = tiny(
+    protocols=["roar", "no-retrain", "mask-only"],
+    estimators=["grad^2", "Center", "center + edge", "rand"],
+    drops='[0.5]\nnull = ["own", "model"]',
+    trials=2,
+    batch_size="20\nflip = false\nrandom_crop = false\npad = 0",
+    examples="2\nkeep_codes = true",
+).replace(
+    "[run]",
+    '[[grid]]\nprotocols = ["roar-clean"]\nestimators = ["edge", "grad^2"]\ndrops = [0.1]\ntrials = 1\n[run]',
 )
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("oracles")
-    assert Study.from_toml(write_tiny(folder, TEXT), folder / "run").run(workers=1).failed == []
+    run_tiny(folder, TEXT)
     return folder
 
 
@@ -152,9 +151,8 @@ def test_the_report_shows_them_apart(finished: Path, results: StudyResults, tmp_
     assert {key.estimator for key in mask_only(results, "shapes", "morf")} == {"grad^2", "rand"}
     page = " ".join(Path(build(finished / "run", tmp_path)).read_text().split())
     assert "Masks that see the label" in page
-    with (tmp_path / "tables" / "oracles.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(r["protocol"], r["oracle"], r["trials"]) for r in rows] == [
+    found = rows(tmp_path / "tables" / "oracles.csv")
+    assert [(r["protocol"], r["oracle"], r["trials"]) for r in found] == [
         ("roar", "center", "2"),
         ("roar", "center+edge", "2"),
         ("roar-clean", "edge", "1"),

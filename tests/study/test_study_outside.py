@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from study_helpers import outcome
+from helpers.study_helpers import outcome
 
 from roarfast.study import Study, load
 from roarfast.study.config import ConfigError, parse_config

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from study_helpers import TINY, write_tiny
+from helpers.study_helpers import TINY, write_tiny
 
 from roarfast.report import build
 from roarfast.study import Study, keys, load

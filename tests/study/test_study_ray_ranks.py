@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.ray_cluster import two_nodes
-from helpers.study_helpers import TINY, write_tiny
+from helpers.study_helpers import tiny, write_tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -23,7 +23,7 @@ from roarfast.study.results import load
 from roarfast.study.study import Study
 
 # Groups of ten in batches of twenty, in one process and in two: the same sums, up to rounding.
-ROAR = TINY.replace('["roar", "road"]', '["roar"]').replace('["grad^2", "sg-sq", "rand", "block"]', '["rand"]')
+ROAR = tiny(protocols=["roar"], estimators=["rand"])
 GHOST = ROAR.replace("batch_size = 20\n", "batch_size = 20\nghost_batch = 10\n", 1) + "keep_models = true\n"
 
 

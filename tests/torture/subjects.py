@@ -14,14 +14,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from helpers.study_helpers import TINY, outcome, write_tiny
+from helpers.study_helpers import outcome, tiny, write_tiny
 
-TEXT = (
-    TINY.replace('["grad^2", "sg-sq", "rand", "block"]', '["grad^2", "rand"]')
-    .replace('["plain", "max(3)"]', '["plain"]')
-    .replace("drops = [0.3, 0.5]", "drops = [0.5]")
-    .replace("examples = 2", "examples = 1\nkeep_codes = true")
-)
+TEXT = tiny(estimators=["grad^2", "rand"], postprocess=["plain"], drops=[0.5], examples="1\nkeep_codes = true")
 """A study of seconds that leaves every kind of file behind."""
 
 
