@@ -25,10 +25,10 @@ _declared: list[Any] = []  # a torch.library.Library takes its definitions with 
 
 
 def import_torchvision(submodule: str = "") -> ModuleType:
-    """Import torchvision, or one of its submodules.
+    """Imports torchvision, or one of its submodules.
 
     Args:
-        submodule: for example `"models"` or `"transforms.v2"`; empty for torchvision itself.
+        submodule: For example `"models"` or `"transforms.v2"`; empty for torchvision itself.
 
     Returns:
         The imported module. Calling this again is cheap and harmless.

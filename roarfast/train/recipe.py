@@ -36,37 +36,37 @@ class Recipe:
     """Everything about a training but the model, the data and the seed.
 
     Attributes:
-        epochs: passes over the training set.
-        batch_size: samples per step, over all processes.
-        lr: peak learning rate.
+        epochs: Passes over the training set.
+        batch_size: Samples per step, over all processes.
+        lr: Peak learning rate.
         optimizer: `"sgd"`, `"adam"` or `"adamw"`.
-        betas: decay of the running means of Adam and AdamW.
-        momentum: of SGD.
+        betas: Decay of the running means of Adam and AdamW.
+        momentum: Of SGD.
         nesterov: Nesterov's variant of momentum.
         weight_decay: L2 penalty; decoupled from the gradient for `"adamw"`.
-        decay_norm: whether it also applies to biases and normalisation weights (vectors), as in plain torch SGD.
-        schedule: of the learning rate after warm-up, per step: `"cosine"` or `"linear"` down to `final_lr`, `"step"`
+        decay_norm: Whether it also applies to biases and normalisation weights (vectors), as in plain torch SGD.
+        schedule: Of the learning rate after warm-up, per step: `"cosine"` or `"linear"` down to `final_lr`, `"step"`
             (times `gamma` at each of `milestones`), `"constant"`.
-        warmup_epochs: linear rise from zero; fractions are fine.
-        final_lr: where cosine and linear end.
-        milestones: epochs of `"step"`.
-        gamma: factor of `"step"`.
-        label_smoothing: of the cross entropy.
-        pad: zero pixels on each side before the random crop; 0 for no padding.
-        crop: size of the crop; None: the image size.
-        random_crop: crop at random places in training (in the middle in evaluation).
+        warmup_epochs: Linear rise from zero; fractions are fine.
+        final_lr: Where cosine and linear end.
+        milestones: Epochs of `"step"`.
+        gamma: Factor of `"step"`.
+        label_smoothing: Of the cross entropy.
+        pad: Zero pixels on each side before the random crop; 0 for no padding.
+        crop: Size of the crop; None: the image size.
+        random_crop: Crop at random places in training (in the middle in evaluation).
         scale: (low, high) share of the area that a training crop takes before it is resampled to `crop`, or None: the scale
             and aspect augmentation of torchvision's `RandomResizedCrop`. Evaluation crops in the middle as ever.
         ratio: (low, high) of width / height of those crops.
-        flip: mirror half of the training images.
-        drop_last: leave out a last batch that is not full.
-        ghost_batch: normalise in groups of this many samples; None: per process.
-        clip_norm: scale gradients down to this norm; None: never.
+        flip: Mirror half of the training images.
+        drop_last: Leave out a last batch that is not full.
+        ghost_batch: Normalise in groups of this many samples; None: per process.
+        clip_norm: Scale gradients down to this norm; None: never.
         precision: `"auto"` is bfloat16 (or float16) autocast on CUDA and float32 on a CPU.
-        layout: memory order of images and weights: `"NHWC"`, or `"NCHW"` for planes.
-        compile: run the model through `torch.compile`.
-        pretrained: starts from weights given by the user (`build_model(..., weights=...)`).
-        eval_batch_size: samples per evaluation step.
+        layout: Memory order of images and weights: `"NHWC"`, or `"NCHW"` for planes.
+        compile: Run the model through `torch.compile`.
+        pretrained: Starts from weights given by the user (`build_model(..., weights=...)`).
+        eval_batch_size: Samples per evaluation step.
 
     Example:
         >>> Recipe(epochs=10, lr=0.05).lr_at(0, steps_per_epoch=100)
@@ -251,8 +251,8 @@ def get_recipe(name: str | Recipe, model: str | None = None, **overrides: Any) -
     Args:
         name: `"cifar10"`, `"svhn"`, `"cub200"`, `"cifar10-mmcls"`, `"cub200-mmcls"`, `"imagenet-roar"`,
             `"quick-<model>"`, or `"quick"`, which picks the one for `model`; or a recipe.
-        model: name of the model, for `"quick"`.
-        **overrides: fields of `Recipe`.
+        model: Name of the model, for `"quick"`.
+        **overrides: Fields of `Recipe`.
 
     Returns:
         The recipe; impossible values and unknown fields raise ValueError.
