@@ -498,6 +498,10 @@ def test_roar_masks_and_images(monkeypatch, tmp_path, kind):
     np.testing.assert_array_equal(got["img"], np.where(bits, [1.0, 2.0, 3.0], image))
     assert got["img"].dtype == np.float64  # as theirs
     assert masked["img"] is image
+    with compat.patch("roar"):
+        everything = remove(str(tmp_path), 100, kind).transform({"img": image, "img_path": "x/a.jpg"})["img"]
+    np.testing.assert_array_equal(everything, golden("roar")["removed_image"])
+    assert everything.dtype == golden("roar")["removed_image"].dtype
 
 
 ROAR = [
