@@ -92,7 +92,9 @@ def test_a_factory_that_loads_its_own_weights(finished: Path, tmp_path: Path, mo
 
 def test_a_protocol_that_trains_is_refused() -> None:
     text = TINY.replace(NET, f"{NET}\ntrained = true")
-    with pytest.raises(ConfigError, match=r"grid\.0\.protocols: 'roar' trains a model per cell, but model\.trained"):
+    with pytest.raises(
+        ConfigError, match=r"grid\.0\.protocols \(line \d+\): 'roar' trains a model per cell, but model\.trained"
+    ):
         parse_config(text)
     text = ROAD.replace(NET, f"{NET}\ntrained = true").replace("trials = 1", "trials = 2")
     with pytest.raises(ConfigError, match=r"with model\.trained = true all trials have the same one"):
