@@ -10,11 +10,11 @@ Nothing that shows an image is written.
 from __future__ import annotations
 
 import argparse
-import csv
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from pages import Row, read, write_rows
 from scipy import stats
 
 from roarfast.study.results import load
@@ -39,7 +39,6 @@ COLUMNS = (
     "tv_mask",
 )
 SUMMARY = ("what", "protocol", "postprocess", "drop", "value", "low", "high", "cells", "fallen", "p")
-Row = dict[str, str]
 
 
 def interval(accuracy: float, images: int) -> tuple[float, float]:
@@ -59,20 +58,6 @@ def mean_interval(values: list[float]) -> tuple[float, float, float]:
     mean = float(np.mean(values))
     half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)) if len(values) > 1 else float("nan")
     return mean, mean - half, mean + half
-
-
-def save(path: Path, rows: list[dict[str, object]]) -> None:
-    """Rows as CSV, numbers with six digits."""
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        out.writeheader()
-        out.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-
-
-def read(path: Path) -> list[Row]:
-    """Rows of a CSV file."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class Cells:
@@ -159,12 +144,12 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     if arguments.run is not None:
         done = [record for record in load(arguments.run) if record.status == "done" and record.null == "own"]
-        save(out / "records.csv", [{name: getattr(record, name) for name in COLUMNS} for record in done])
+        write_rows(out / "records.csv", [{name: getattr(record, name) for name in COLUMNS} for record in done])
         cells = Cells(read(out / "records.csv"))
         differences = smoothing(cells, arguments.images)
-        save(out / "table1.csv", table1(cells, arguments.images))
-        save(out / "smoothing.csv", differences)
-        save(out / "summary.csv", summary(cells, arguments.images, differences))
+        write_rows(out / "table1.csv", table1(cells, arguments.images))
+        write_rows(out / "smoothing.csv", differences)
+        write_rows(out / "summary.csv", summary(cells, arguments.images, differences))
     (out / "README.md").write_text(page(out))
     figures(out)
 

@@ -6,7 +6,8 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from cub20 import FILTERS, PAPER, PROTOCOLS, RATES, Row, read
+from cub20 import FILTERS, PAPER, PROTOCOLS, RATES
+from pages import Row, opening, read
 
 NAMES = {"rand": "random pixels", "block": "random block"}
 COLOURS = {"rand": "#4477aa", "block": "#cc3311", "max(3)": "#ee7733", "gaussian(1)": "#009988"}
@@ -102,23 +103,12 @@ def claims(out: Path) -> dict[bool | None, list[str]]:
 
 def page(out: Path) -> str:
     """The page, what did not hold first; every number is from the tables beside it."""
-    found = claims(out)
     first, base = read(out / "table1.csv"), read(out / "summary.csv")[0]
     trials = len({row["trial"] for row in read(out / "records.csv")})
-    opening = "**What did not hold:** " + ("; ".join(found[False]) or "nothing that the intervals can tell") + "."
     lines = [
         "# Table 1 and smoothing on birds of CUB-200",
         "",
-        opening,
-        "",
-        "**What held:**",
-        "",
-        *(f"- {text}" for text in found[True] or ["nothing"]),
-        "",
-        "**What cannot be told here:**",
-        "",
-        *(f"- {text}" for text in found[None] or ["nothing"]),
-        "",
+        *opening(claims(out)),
         "## Table 1",
         "",
         f"Accuracy on {first[0]['images']} test images after retraining without the removed pixels (ROAR), 95 % intervals "

@@ -10,10 +10,10 @@ a minute on one core.
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
 import numpy as np
+from pages import write_rows
 from scipy.stats import binomtest
 
 import roarfast as rf
@@ -173,10 +173,7 @@ def main() -> None:
     )
     found = rows(train, test, arguments.steps)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with (arguments.out / "table.csv").open("w", newline="") as file:
-        out = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        out.writeheader()
-        out.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in found)
+    write_rows(arguments.out / "table.csv", found, COLUMNS)
     text = page(found, train, test, arguments)
     (arguments.out / "README.md").write_text(text)
     print(text)

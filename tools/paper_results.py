@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pages import Row, read
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 HOLDS, PARTLY, FAILS, OPEN, NOT_RUN = "holds", "holds in part", "does not hold", "cannot be told", "not run"
-Row = dict[str, str]
 
 
 class Missing(Exception):
@@ -32,8 +32,7 @@ class Results:
         """
         if not (RESULTS / name).exists():
             raise Missing(name)
-        with (RESULTS / name).open(newline="") as file:
-            return tuple(csv.DictReader(file))
+        return tuple(read(RESULTS / name))
 
     @staticmethod
     @cache

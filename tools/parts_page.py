@@ -6,17 +6,17 @@ python tools/parts_page.py [FOLDER]
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pages import Row, rows_of
+
 from roarfast.metrics.damage_plot import COLOURS
 from roarfast.report.figures import plotting
 from roarfast.report.grid import pretty
 
-Row = dict[str, str]
 TITLES = {"cifar10-subset": "CIFAR-10", "svhn-subset": "SVHN", "cub20": "CUB-200 (20 classes)"}
 NAMES = {"road": "ROAD", "deletion": "Deletion"}
 """The scores of the page."""
@@ -35,7 +35,7 @@ class Tables:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.parts = self.of(folder, "parts")
+        self.parts = rows_of(folder, "parts")
         self.datasets = list(dict.fromkeys(row["dataset"] for row in self.parts))
 
     def with_protocol(self, protocol: str) -> list[str]:
@@ -44,16 +44,7 @@ class Tables:
 
     def read(self, name: str, **where: str) -> list[Row]:
         """Rows whose fields are as given; none if there is no such file."""
-        return [r for r in self.of(self.folder, name) if all(r[field] == value for field, value in where.items())]
-
-    @staticmethod
-    def of(folder: Path, name: str) -> list[Row]:
-        """The rows of a file; none if there is none."""
-        path = folder / f"{name}.csv"
-        if not path.exists():
-            return []
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
+        return [r for r in rows_of(self.folder, name) if all(r[field] == value for field, value in where.items())]
 
 
 def points(row: Row, name: str, digits: int = 1) -> str:
@@ -97,7 +88,7 @@ def panels(tables: Tables, protocol: str, ks: Sequence[str]) -> list[Panel]:
 
 def photo_rows(folder: Path, name: str) -> list[Row]:
     """Rows of tools/photo_parts.py for a second trained network as the other model; none where nobody has run it."""
-    return [r for r in Tables.of(folder.parent / PHOTOS, name) if (r["other"], r["of"]) == (SECOND_NETWORK, "accuracy")]
+    return [r for r in rows_of(folder.parent / PHOTOS, name) if (r["other"], r["of"]) == (SECOND_NETWORK, "accuracy")]
 
 
 def photo_panel(folder: Path) -> list[Panel]:
@@ -253,14 +244,14 @@ def _failed_elsewhere(tables: Tables) -> str:
 def _not_bought_on_photos(folder: Path) -> list[str]:
     """The same on the photos, map by map, and what blur does there to the model part beyond shape."""
     photos = folder.parent / PHOTOS
-    rows = [r for r in Tables.of(photos, "claims") if r["claim"] == f"at equal damage {WIDE} raises nothing"]
+    rows = [r for r in rows_of(photos, "claims") if r["claim"] == f"at equal damage {WIDE} raises nothing"]
     if not rows:
         return []
     said = "; ".join(f"{r['comparison'].partition(':')[0]} by {with_numbers(r)}" for r in rows if float(r["low"]) > 0)
     more = "".join(
         f" Beside {FRESH.get(r['other'], r['other'])}, {r['postprocess']} raises what masks show of the model beyond their shape (model excess) by "
         f"{with_interval(r, 'model_excess')} points: no theorem forbids that, and it is a gain that blur buys."
-        for r in Tables.of(photos, "parts-changes")
+        for r in rows_of(photos, "parts-changes")
         if r["estimators"] == "estimators that ask the model" and float(r["model_excess_low"]) > 0
     )
     gains = f"{said} points, beyond the interval" if said else "none beyond the interval"

@@ -20,7 +20,6 @@ everything that is compared, or t-intervals over trials where the column says so
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pages import renew_rows, write_rows
 from scipy import stats
 
 from roarfast.metrics import Responses, bootstrap, common_low, equal_damage_draws
@@ -375,25 +375,6 @@ def roar_parts(arms: Arms, base: dict[int, float]) -> list[Row]:
     return rows
 
 
-def write(path: Path, rows: Sequence[Row]) -> None:
-    """A CSV file; numbers with six digits."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()})
-
-
-def renew(path: Path, rows: Sequence[Row]) -> None:
-    """Writes the rows of these data sets; those of others stay as they are in the file, in front."""
-    new = {row["dataset"] for row in rows}
-    kept: list[Row] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["dataset"] not in new]
-    write(path, [*kept, *rows])
-
-
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -405,17 +386,17 @@ def main() -> None:
     tables = [Tables(Run(folder)) for folder in args.runs]
     if tables:
         parts = [row for t in tables for row in t.parts]
-        renew(args.out / "parts.csv", parts)
-        renew(args.out / "changes.csv", [row for t in tables for row in t.changes])
-        renew(args.out / "by_rate.csv", [row for t in tables for row in t.rates])
-        renew(args.out / "pairs.csv", [row for t in tables for row in t.pairs])
-        renew(args.out / "gates.csv", [row for t in tables for row in t.gates])
-        renew(args.out / "smoothness.csv", smoothness(parts))
+        renew_rows(args.out / "parts.csv", parts, "dataset")
+        renew_rows(args.out / "changes.csv", [row for t in tables for row in t.changes], "dataset")
+        renew_rows(args.out / "by_rate.csv", [row for t in tables for row in t.rates], "dataset")
+        renew_rows(args.out / "pairs.csv", [row for t in tables for row in t.pairs], "dataset")
+        renew_rows(args.out / "gates.csv", [row for t in tables for row in t.gates], "dataset")
+        renew_rows(args.out / "smoothness.csv", smoothness(parts), "dataset")
     if args.roar:
         results = load(args.roar)
         arms, base = roar_arms(results)
-        write(args.out / "roar.csv", roar_rows(arms, base, results.records[0].dataset))
-        write(args.out / "roar-parts.csv", roar_parts(arms, base))
+        write_rows(args.out / "roar.csv", roar_rows(arms, base, results.records[0].dataset))
+        write_rows(args.out / "roar-parts.csv", roar_parts(arms, base))
     print(args.out)
 
 

@@ -16,7 +16,6 @@ Intervals are 95 %, BCa, over photos that are resampled together for everything 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 import parts_page
 from compared import ENSEMBLES, Claim, Comparison, Fixed, Key, of_002, of_004, read_claims, write, write_claims
+from pages import Row, rows_of
 from score_claims import Run
 
 from roarfast.metrics import bootstrap, common_low, equal_damage_draws
@@ -64,7 +64,6 @@ OTHERS = {
     "normalised": "fresh weights, normalised",
     "lite1": "EfficientNet-Lite1, trained",
 }
-Row = dict[str, str]
 QUARTER = 0.25
 """Of what a filter changes of a score: a claim that it changes nothing else holds if the interval leaves no more than that."""
 RAW, EVEN, SWAPPED = (
@@ -183,9 +182,9 @@ def negligible(found: list[Claim], folder: Path) -> list[Claim]:
     for k in BLUR:
         for c, raw in zip(by[EVEN.format(k)].comparisons, by[RAW.format(k)].comparisons, strict=True):
             small[c.what] = QUARTER * max(0.0, -float(raw.difference.value))
-    facts = {r["fact"]: float(r["value"]) for r in read(folder, "facts")}
+    facts = {r["fact"]: float(r["value"]) for r in rows_of(folder, "facts")}
     random = {
-        r["estimator"]: float(r["value"]) for r in read(folder, "scores") if r["score"] == "ROAD most relevant first"
+        r["estimator"]: float(r["value"]) for r in rows_of(folder, "scores") if r["score"] == "ROAD most relevant first"
     }
     small["random, excess"] = QUARTER * (facts["base accuracy"] - random["rand"])
     return [
@@ -196,7 +195,7 @@ def negligible(found: list[Claim], folder: Path) -> list[Claim]:
 
 def referenced(folder: Path) -> list[Claim]:
     """Fig. 6 of 004, from reference.csv."""
-    rows = [row for row in read(folder, "reference") if not np.isclose(float(row["rate"]), float(row["top"]))]
+    rows = [row for row in rows_of(folder, "reference") if not np.isclose(float(row["rate"]), float(row["top"]))]
     found = []
     for field, name in (("minus_grad_cam", "Grad-CAM's own"), ("minus_random", "random ones")):
         comparisons = [
@@ -220,7 +219,7 @@ def taken_apart(folder: Path) -> list[Claim]:
     for other, name in OTHERS.items():
         rows = [
             r
-            for r in read(folder, "parts-changes")
+            for r in rows_of(folder, "parts-changes")
             if r["other"] == other and r["estimators"] == "estimators that ask the model"
         ]
         if rows:
@@ -256,7 +255,7 @@ def taken_apart(folder: Path) -> list[Claim]:
             )
         rows = [
             r
-            for r in read(folder, "parts")
+            for r in rows_of(folder, "parts")
             if r["other"] == other and r["estimator"] not in ("sobel^2", "rand") and r["postprocess"] == "plain"
         ]
         if rows:
@@ -273,15 +272,6 @@ def taken_apart(folder: Path) -> list[Claim]:
 def fixed(row: Row, field: str) -> Any:
     """A number of a row with its interval."""
     return Fixed(float(row[field]), float(row[f"{field}_low"]), float(row[f"{field}_high"]))
-
-
-def read(folder: Path, name: str) -> list[Row]:
-    """The rows of a CSV file; none if it is not there."""
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def tables(run: Run, folder: Path, resamples: int) -> None:
@@ -329,7 +319,7 @@ def tables(run: Run, folder: Path, resamples: int) -> None:
 
 def figure(folder: Path, base: float) -> None:
     """Accuracy by rate for four kinds of removal, and own against null accuracy."""
-    rows = read(folder, "curves")
+    rows = rows_of(folder, "curves")
 
     def line(protocol: str, e: str, k: str, null: str = "own") -> tuple[list[float], list[float]]:
         mine = [
@@ -423,11 +413,11 @@ def first_lines(rows: list[Row]) -> list[str]:
 def page(folder: Path) -> str:
     """README.md."""
     made, table, facts = (
-        read(folder, "claims"),
-        read(folder, "scores"),
-        {r["fact"]: r["value"] for r in read(folder, "facts")},
+        rows_of(folder, "claims"),
+        rows_of(folder, "scores"),
+        {r["fact"]: r["value"] for r in rows_of(folder, "facts")},
     )
-    parts, changes, reference = (read(folder, name) for name in ("parts", "parts-changes", "reference"))
+    parts, changes, reference = (rows_of(folder, name) for name in ("parts", "parts-changes", "reference"))
     lines = ["# A trained network on ImageNet photos", "", *first_lines(made)]
     if facts:
         figure(folder, float(facts["base accuracy"]))

@@ -11,7 +11,6 @@ as it is done; steps that are there, for as many photos and rates, are not made 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pages import renew_rows, rows_of
 
 import roarfast as rf
 from roarfast import metrics
@@ -79,25 +79,6 @@ REFERENCE_COLUMNS = (
     "minutes",
 )
 Rows = list[dict[str, Any]]
-
-
-def read(path: Path) -> Rows:
-    """The rows of a CSV file; none if it is not there."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def put(path: Path, columns: tuple[str, ...], rows: Rows, key: str) -> None:
-    """Writes rows in the place of those with the same `key`."""
-    new = {str(row[key]) for row in rows}
-    kept = [row for row in read(path) if row[key] not in new]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, columns, lineterminator="\n")
-        out.writeheader()
-        out.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in kept + rows)
 
 
 def estimate(name: str, values: np.ndarray) -> dict[str, float]:
@@ -266,6 +247,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rf.set_num_threads(arguments.threads)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     rates = tuple(sorted(arguments.rates))
     photos = Photos(arguments.config, arguments.data_root, arguments.images)
     count = len(photos.data)
@@ -275,22 +257,22 @@ def main() -> None:
         "lite1": lite1,
     }
     for name in OTHERS:
-        there = [row for row in read(arguments.out / "parts.csv") if row["other"] == name]
+        there = [row for row in rows_of(arguments.out, "parts") if row["other"] == name]
         if there and (there[0]["images"], there[0]["rates"]) == (str(count), str(len(rates))):
             print(f"{name}: done before")
             continue
         other = makers[name]()
         if other is not None:
             rows, changes = parts_of(photos, other, name, rates)
-            put(arguments.out / "parts.csv", PARTS_COLUMNS, rows, "other")
-            put(arguments.out / "parts-changes.csv", CHANGE_COLUMNS, changes, "other")
+            renew_rows(arguments.out / "parts.csv", rows, "other", PARTS_COLUMNS)
+            renew_rows(arguments.out / "parts-changes.csv", changes, "other", CHANGE_COLUMNS)
             print(f"{name}: {rows[0]['minutes']:.1f} minutes of processor time", flush=True)
-    there = read(arguments.out / "reference.csv")
+    there = rows_of(arguments.out, "reference")
     if there and there[0]["images"] == str(min(arguments.reference_images, 1000)):
         print("reference: done before")
         return
     rows = reference(Photos(arguments.config, arguments.data_root, arguments.reference_images))
-    put(arguments.out / "reference.csv", REFERENCE_COLUMNS, rows, "of")
+    renew_rows(arguments.out / "reference.csv", rows, "of", REFERENCE_COLUMNS)
     print(f"reference: {rows[-1]['minutes']:.1f} minutes of processor time")
 
 

@@ -14,9 +14,9 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from pages import Row, opening, read
 from scipy import stats
 
-Row = dict[str, str]
 PROTOCOLS = {"roar": ("ROAR", "Fig. 4"), "road": ("ROAD", "Fig. 5")}
 LEAST_R2 = 0.83
 """Of accuracy on total variation, over the paper's three data sets."""
@@ -39,12 +39,6 @@ COLUMNS = (
 NOT_LEARNT = 0.15
 """Of ten classes: an accuracy that a net has before it has learnt anything."""
 FIGURES = {"arrows": "from plain to post-processed", "scatter": "accuracy against total variation (Fig. 7)"}
-
-
-def read(path: Path) -> list[Row]:
-    """Rows of a CSV file."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @dataclass(frozen=True)
@@ -208,20 +202,10 @@ def interval(row: Row, name: str) -> str:
 def page(folder: Path, title: str, data: str) -> str:
     """The page; every number is from the tables beside it."""
     study = Study(folder)
-    found = study.claims()
     lines = [
         f"# The seed paper's questions on {title}",
         "",
-        "**What did not hold:** " + ("; ".join(found[False]) or "nothing that the intervals can tell") + ".",
-        "",
-        "**What held:**",
-        "",
-        *(f"- {text}" for text in found[True]),
-        "",
-        "**What cannot be told here:**",
-        "",
-        *(f"- {text}" for text in found[None] or ["nothing"]),
-        "",
+        *opening(study.claims()),
         f"{data} {len(study.base)} base models, each with its own maps and retrained models; [study.toml](study.toml). Intervals "
         "are 95 %: of means over the trials (Student's t), of correlations over the plain estimators (Fisher's z).",
         "",

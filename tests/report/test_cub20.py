@@ -122,9 +122,9 @@ def test_what_held_and_what_did_not(tmp_path: Path) -> None:
         sys.path.remove(str(TOOLS))
     cells = cub20.Cells(rows(tmp_path / "records.csv"))
     differences = cub20.smoothing(cells, 578)
-    cub20.save(tmp_path / "table1.csv", cub20.table1(cells, 578))
-    cub20.save(tmp_path / "smoothing.csv", differences)
-    cub20.save(tmp_path / "summary.csv", cub20.summary(cells, 578, differences))
+    cub20.write_rows(tmp_path / "table1.csv", cub20.table1(cells, 578))
+    cub20.write_rows(tmp_path / "smoothing.csv", differences)
+    cub20.write_rows(tmp_path / "summary.csv", cub20.summary(cells, 578, differences))
     found = cub20_page.claims(tmp_path)
     failed, unclear, held = ("\n".join(found[k]) for k in (False, None, True))
     assert "the base model reaches 0.700" in failed and "less than the 0.75" in failed

@@ -145,8 +145,8 @@ def test_the_parts_of_a_retrained_net_add_up(tmp_path: Path, monkeypatch: pytest
     mean = next(r for r in rows_ if r["estimators"] == "estimators that ask the model")
     changes = {r["estimators"]: r for r in rows_ if r["what"] == "change"}
     assert mean["image"] == pytest.approx((changes["grad^2"]["image"] + changes["ig^2"]["image"]) / 2)
-    parts_tables.write(tmp_path / "roar.csv", parts_tables.roar_rows(arms, base, "cifar10-subset"))
-    parts_tables.write(tmp_path / "roar-parts.csv", rows_)
+    parts_tables.write_rows(tmp_path / "roar.csv", parts_tables.roar_rows(arms, base, "cifar10-subset"))
+    parts_tables.write_rows(tmp_path / "roar-parts.csv", rows_)
     (tmp_path / "parts.csv").write_text("dataset,protocol\n")
     shown = "\n".join(parts_page.roar(parts_page.Tables(tmp_path)))
     assert (
