@@ -10,12 +10,12 @@ is there. A net of photos.csv that is done with these images and settings is not
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+from pages import read, renew_rows, rows_of
 from scipy.stats import binomtest
 
 import roarfast as rf
@@ -55,24 +55,6 @@ MAPS = (
     "images",
     *(f"{name}{end}" for name in COMPARED for end in ("", "_low", "_high")),
 )
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file; none if it is not there."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def add(path: Path, columns: tuple[str, ...], rows: list[dict[str, object]], key: str = "net") -> None:
-    """Adds rows to a CSV file, in the place of those of the same net."""
-    new = {str(row[key]) for row in rows}
-    kept: list[dict[str, object]] = [dict(row) for row in read(path) if row[key] not in new]
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, columns, lineterminator="\n")
-        out.writeheader()
-        out.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in kept + rows)
 
 
 def compare(
@@ -119,9 +101,8 @@ def small_nets(arguments: argparse.Namespace) -> None:
         rows.append(("convnet", "normalised units", 0.3, n, metrics.enhance(net, images[:n], labels[:n], **options)))
     columns = ("net", "units", "epsilon", "images", "before", "after", "largest")
     scale = {"grey levels": 255, "normalised units": 1}
-    add(
+    renew_rows(
         arguments.out / "nets.csv",
-        columns,
         [
             dict(
                 zip(
@@ -139,11 +120,13 @@ def small_nets(arguments: argparse.Namespace) -> None:
             )
             for net, units, epsilon, count, e in rows
         ],
+        "net",
     )
-    add(
+    renew_rows(
         arguments.out / "maps.csv",
-        MAPS,
         compare("small net", accuracy, fresh, trained, found.original, found.images, labels),
+        "net",
+        MAPS,
     )
 
 
@@ -156,7 +139,7 @@ def photos(arguments: argparse.Namespace) -> None:
     for name in arguments.nets:
         n = min(PHOTOS[name], arguments.most or len(order))
         same = {"net": name, "images": str(n), "steps": str(arguments.steps), "seed": str(arguments.seed)}
-        if any(all(row[k] == v for k, v in same.items()) for row in read(path)):
+        if any(all(row[k] == v for k, v in same.items()) for row in read(path, missing_ok=True)):
             print(f"{name}: done before")
             continue
         torch.manual_seed(arguments.seed)
@@ -195,9 +178,8 @@ def photos(arguments: argparse.Namespace) -> None:
         raw, moved = (torch.cat([getattr(e, k) for e in found]) for k in ("original", "images"))
         with torch.no_grad():
             classes = torch.cat([net(x).argmax(1) for x in raw.split(size)]).unique().numel()
-        add(
+        renew_rows(
             path,
-            ROW,
             [
                 {
                     "net": name,
@@ -213,6 +195,8 @@ def photos(arguments: argparse.Namespace) -> None:
                     "minutes": (time.process_time() - began) / 60,
                 }
             ],
+            "net",
+            ROW,
         )
         if lite:
             trained = efficientnet_lite().eval()
@@ -221,13 +205,13 @@ def photos(arguments: argparse.Namespace) -> None:
             rows = compare(
                 "EfficientNet-Lite0", float(right.mean()), net, trained, raw, moved, labels, ("grad", "gi", "gc")
             )
-            add(arguments.out / "photo-maps.csv", MAPS, rows)
+            renew_rows(arguments.out / "photo-maps.csv", rows, "net", MAPS)
 
 
 def page(out: Path) -> str:
     """The page of the tables that are there, what did not hold first."""
-    nets, found = read(out / "nets.csv"), {row["net"]: row for row in read(out / "photos.csv")}
-    maps = read(out / "maps.csv") + read(out / "photo-maps.csv")
+    nets, found = rows_of(out, "nets"), {row["net"]: row for row in rows_of(out, "photos")}
+    maps = rows_of(out, "maps") + rows_of(out, "photo-maps")
     off, fits = [], []
     for name, (_, theirs) in PAPER.items():
         if name in found:
