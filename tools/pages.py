@@ -1,9 +1,8 @@
-"""What pages of results share: the CSV files beside them, verdicts on intervals, and the lists that they begin with."""
+"""What pages of results share: the CSV files beside them, and the lists that they begin with."""
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -44,22 +43,6 @@ def renew_rows(path: Path, rows: Sequence[Mapping[str, object]], key: str, colum
     new = {str(row[key]) for row in rows}
     kept = [row for row in read(path, missing_ok=True) if row[key] not in new]
     write_rows(path, [*kept, *rows], columns)
-
-
-def verdict(low: float, high: float, says: str) -> str:
-    """Whether an interval is as claimed, `">"`, `"<"`, `"not >"` or `"not <"` 0: `"holds"`, `"fails"` or `"open"`."""
-    if math.isnan(low):
-        return "open"
-    if says.startswith("not"):
-        return "fails" if (low > 0 if says.endswith(">") else high < 0) else "holds"
-    right, wrong = (low > 0, high < 0) if says == ">" else (high < 0, low > 0)
-    return "holds" if right else "fails" if wrong else "open"
-
-
-def counted(verdicts: Sequence[str]) -> str:
-    """As in "2 hold, 1 open"."""
-    words = (("holds", "hold"), ("fails", "fail"), ("open", "open"))
-    return ", ".join(f"{verdicts.count(one)} {word}" for one, word in words if one in verdicts)
 
 
 def opening(found: Mapping[bool | None, Sequence[str]]) -> list[str]:
