@@ -3,6 +3,7 @@
 | name | what | for |
 |---|---|---|
 | `convnet` | four conv-BN-ReLU blocks, pooling in the first three, global max pool | CPUs: 32x32 in seconds per epoch |
+| `linear` | one linear layer on all pixels | maps with a known answer: the gradient is the layer's weights |
 | `resnet8` | one residual block per stage, widths 16, 32, 64 | small GPUs, quick checks with a residual net |
 | `resnet18-tiny` | eight residual blocks as in ResNet-18, widths 16, 32, 64, 128 | CPUs and small GPUs; the falsification of Li et al. |
 | `resnet18` | torchvision's, with the CIFAR stem (3x3 stride 1, no max pool) | CIFAR-10 and SVHN of the papers |
@@ -63,6 +64,25 @@ class ConvNet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Images `[B, C, H, W]` → logits `[B, num_classes]`."""
         logits: torch.Tensor = self.fc(self.dropout(self.pool(self.features(x))))
+        return logits
+
+
+class LinearModel(nn.Module):
+    """One linear layer on all pixels of images of one size: the gradient of a logit is its row of weights."""
+
+    def __init__(self, num_classes: int, in_channels: int = 3, size: int | tuple[int, int] = 32) -> None:
+        super().__init__()
+        self.height, self.width = (size, size) if isinstance(size, int) else size
+        self.fc = nn.Linear(in_channels * self.height * self.width, num_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, in_channels, size, size]` → `[B, num_classes]`."""
+        if x.shape[2:] != (self.height, self.width):
+            raise ValueError(
+                f"images are {x.shape[2]}x{x.shape[3]}, the model `linear` was made for {self.height}x{self.width}: "
+                f"model.options = {{ size = [{x.shape[2]}, {x.shape[3]}] }}"
+            )
+        logits: torch.Tensor = self.fc(x.flatten(1))
         return logits
 
 
@@ -161,6 +181,7 @@ def _resnet50(num_classes: int, in_channels: int = 3, **options: object) -> nn.M
 
 MODELS: dict[str, ModelFactory] = {
     "convnet": ConvNet,
+    "linear": LinearModel,
     "resnet8": ResNet8,
     "resnet18-tiny": TinyResNet18,
     "resnet18": _resnet18,
@@ -181,7 +202,7 @@ def build_model(
     """Builds a model with its initial weights.
 
     Args:
-        name_or_factory: `"convnet"`, `"resnet8"`, `"resnet18-tiny"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
+        name_or_factory: `"convnet"`, `"linear"`, `"resnet8"`, `"resnet18-tiny"`, `"resnet18"`, `"resnet50"`, `"package.module:function"`, or a
             function. It is called with `num_classes`, `in_channels` (if it takes that) and `options`.
         num_classes: Size of the last layer.
         in_channels: Channels of the images.
