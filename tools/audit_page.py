@@ -103,7 +103,8 @@ def write_page(parts, accuracies, names, out):
         f"CIFAR-10 subset, `convnet`, {len(parts)} base models ({', '.join(f'{a:.1%}' for a in accuracies)} of the test images), {found.count} test images, maps "
         f"{', '.join(f'`{n}`' for n in names)} of each model, plain and with {len(kinds)} post-processings that ask neither model nor image. Seven fills where a fill applies: `road` "
         "is the one with linear imputation by definition, `average_drop` multiplies by the map, `f_fidelity` takes the fill its model is fine-tuned with. "
-        "Made by `python tools/audit_scores.py --train cifar10_train_10k.npz --test cifar10_test_2k.npz --workers 2`; tables in the CSV files beside.",
+        "Intervals of soundness are too narrow where false features come first ([scores](../../scores.md)). "
+        f"Made by `python tools/audit_scores.py --train cifar10_train_10k.npz --test cifar10_test_2k.npz --workers 2 --images {found.count}`; tables in the CSV files beside.",
     ]
     (out / "README.md").write_text("\n".join(lines) + "\n")
     (out / "audit.csv").write_text(with_holm(found.to_csv(), adjusted))
