@@ -72,7 +72,7 @@ def prepare(trial, arguments):
     tuned = metrics.finetune(result.model, training.images, training.labels, seed=trial, **options)
     images, labels = test.images[: arguments.images], test.labels[: arguments.images]
     normal = Normalized(result.model, training.mean, training.std)
-    maps = explain(normal, as_input(images), arguments.estimators, labels=labels, aggregation="mean(abs)", seed=trial)
+    maps = explain(normal, as_input(images), arguments.estimators, labels=labels, aggregate="mean(abs)", seed=trial)
     # 16 bits of each map: powers then merge no two values, and what is left of a change is the power's own.
     for name, a in maps.items():
         a = a.double()

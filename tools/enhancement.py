@@ -63,7 +63,7 @@ def compare(
     """Whether maps of enhanced images are more like those of the untrained net than those of the trained one."""
     y = torch.as_tensor(labels).long()
     maps = {
-        name: explain(model, x, estimators, labels=y, aggregation="mean(raw)", batch_size=16)
+        name: explain(model, x, estimators, labels=y, aggregate="mean(raw)", batch_size=16)
         for name, model, x in (("raw", fresh, raw), ("moved", fresh, moved), ("trained", trained, raw))
     }
     rows: list[dict[str, object]] = []

@@ -109,7 +109,7 @@ class Photos:
             as_input(self.data.images),
             list(estimators),
             labels=labels,
-            aggregation=aggregate,
+            aggregate=aggregate,
             batch_size=8,
             options=Options(**self.options),
         )

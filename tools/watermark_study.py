@@ -92,7 +92,7 @@ def score_kind(task):
     rows = [("accuracy", "", "", result.accuracy, 0.0)]
     normal = Normalized(model, training.mean, training.std)
     # Signed values, as in 002: the mean over a band is not that of sizes.
-    maps = explain(normal, as_input(data.images), ESTIMATORS, labels=data.labels, aggregation="sum(raw)", seed=seed)
+    maps = explain(normal, as_input(data.images), ESTIMATORS, labels=data.labels, aggregate="sum(raw)", seed=seed)
     sets = {name: a.numpy() for name, a in maps.items()}
     for k in (BOX, BANDS):
         sets[f"ig | {k}"] = PostProcess.parse(k)(sets["ig"])

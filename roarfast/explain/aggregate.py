@@ -30,9 +30,9 @@ class Aggregation:
 
     def __post_init__(self) -> None:
         if self.reduce not in REDUCTIONS:
-            raise ValueError(f"aggregation must reduce by {', '.join(REDUCTIONS)}, got {self.reduce!r}")
+            raise ValueError(f"reduce must be one of {', '.join(REDUCTIONS)}, got {self.reduce!r}")
         if self.values not in VALUES:
-            raise ValueError(f"aggregation must be of {', '.join(VALUES)} values, got {self.values!r}")
+            raise ValueError(f"values must be one of {', '.join(VALUES)}, got {self.values!r}")
 
     @classmethod
     def parse(cls, text: str | Aggregation) -> Aggregation:

@@ -20,6 +20,7 @@ from roarfast.explain.options import Options
 from roarfast.explain.passes import PASSES, Passes
 from roarfast.explain.plan import Plan
 from roarfast.explain.record import Estimator
+from roarfast.ops._renamed import renamed
 
 Estimators = str | Name | Estimator | Iterable[str | Name | Estimator]
 Ids = npt.ArrayLike | Tensor
@@ -31,7 +32,7 @@ class Settings(TypedDict, total=False):
 
     options: Options | None
     target: str | int
-    aggregation: str | Aggregation
+    aggregate: str | Aggregation
     batch_size: int
     seed: int
 
@@ -48,7 +49,7 @@ class Explainer:
         estimators: Names as in `roarfast.explain.GRAMMAR`, and `Estimator` records or `External` functions.
         options: Steps, noise, conventions; `Options.paper()` for those of the code of Song et al.
         target: The class whose logit is explained: `"predicted"` (for the clean image), `"label"`, or a class.
-        aggregation: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps. An estimator
+        aggregate: How channels become one value, as in `"mean(abs)"`; `"none(raw)"` gives per-channel maps. An estimator
             may have its own: `"grad@mean(raw)"` beside `"grad"` costs no other pass.
         batch_size: Rows that go through the model at a time, noisy copies and path steps included. Halved when a
             CUDA device runs out of memory.
@@ -62,6 +63,7 @@ class Explainer:
         {'grad': (2, 8, 8), 'gi^2': (2, 8, 8), 'sg-sq(ig)': (2, 8, 8)}
     """
 
+    @renamed(aggregation="aggregate=")
     def __init__(
         self,
         model: nn.Module,
@@ -69,7 +71,7 @@ class Explainer:
         *,
         options: Options | None = None,
         target: str | int = "predicted",
-        aggregation: str | Aggregation = "mean(abs)",
+        aggregate: str | Aggregation = "mean(abs)",
         batch_size: int = 64,
         seed: int = 0,
     ) -> None:
@@ -88,7 +90,7 @@ class Explainer:
         self.model = model
         self.options = options or Options()
         self.target = target
-        self.aggregation = Aggregation.parse(aggregation)
+        self.aggregation = Aggregation.parse(aggregate)
         self.batch_size = batch_size
         self.seed = seed
         self.plan = Plan(self.names, self.options, target == "predicted", self.own)

@@ -89,7 +89,7 @@ def _maps(w: Work, task: MapsTask, clock: Clock, on_update: Update) -> Info:
         [*own, *(name for name in task.estimators if name not in {e.name for e in own})],
         options=w.config.explain_options(),
         target=explain.target,
-        aggregation=explain.aggregate,
+        aggregate=explain.aggregate,
         batch_size=explain.batch_size,
         seed=w.seeds.explain(task.trial),
     )

@@ -36,7 +36,7 @@ def test_linear_model(batch_size):
     w = model.weight.detach()[model(X).argmax(1)]
     options = Options(ig_baseline=(0.1, 0.2, 0.3), ig_steps=5, noise_samples=4)
     names = ["grad", "grad^2", "gi", "ig", "gb", "sg", "sg^2", "sg-sq", "vg", "sg(gi)", "vg(gi)", "sg(ig)", "vg(gb)"]
-    maps = explain(model, X, names, options=options, aggregation=RAW, batch_size=batch_size)
+    maps = explain(model, X, names, options=options, aggregate=RAW, batch_size=batch_size)
     baseline = torch.tensor([0.1, 0.2, 0.3], dtype=X.dtype).reshape(3, 1, 1)
     e = noise(X, options)
     for name in ("grad", "gb", "sg"):
@@ -57,7 +57,7 @@ def test_quadratic_model():
     w = model.weight.detach()[model(X).argmax(1)]
     options = Options(noise=0.3, noise_absolute=True, noise_samples=7)
     names = ["grad", "gi", "ig", "sg", "sg-sq", "vg", "vg^2", "sg-sq(ig)"]
-    maps = explain(model, X, names, options=options, aggregation=RAW, batch_size=8)
+    maps = explain(model, X, names, options=options, aggregate=RAW, batch_size=8)
     points = X + noise(X, options)
     close(maps["grad"], w * X)
     close(maps["gi"], w * X**2)
@@ -73,7 +73,7 @@ def test_paper_preset_takes_absolute_values_before_averaging():
     model = seeded(Quadratic)
     x = X - 0.5
     options = Options.paper(noise_samples=6, ig_steps=4)
-    maps = explain(model, x, ["ig", "sg", "sg-sq", "vg"], options=options, aggregation=RAW)
+    maps = explain(model, x, ["ig", "sg", "sg-sq", "vg"], options=options, aggregate=RAW)
     w = model.weight.detach()[model(x).argmax(1)]
     points = x + noise(x, options)
     close(maps["sg"], (w * points).abs().mean(0))
@@ -98,7 +98,7 @@ def test_targets(target, labels):
     classes = {2: torch.full((5,), 2), "predicted": model(X).argmax(1)}.get(target)
     classes = torch.tensor(labels) if labels else classes
     for names in (["grad"], ["sg"], ["ig"]):  # alone, each must find the target by itself
-        maps = explain(model, X, names, target=target, labels=labels, aggregation=RAW)
+        maps = explain(model, X, names, target=target, labels=labels, aggregate=RAW)
         a = maps[names[0]]
         close(a, model.weight.detach()[classes] * (X if names == ["ig"] else 1))
 
@@ -220,6 +220,8 @@ def test_bad_options(settings, message):
         (X, {"target": "truth"}, ValueError, "target must be 'predicted'"),
         (X, {"batch_size": 0}, ValueError, "batch_size must be"),
         (X, {"seed": -1}, ValueError, "seed must be"),
+        (X, {"aggregation": "sum(abs)"}, TypeError, "no argument 'aggregation': write aggregate="),
+        (X, {"aggregate": "sum(abc)"}, ValueError, "aggregate must look like"),
     ],
 )
 def test_bad_arguments(x, settings, error, message):

@@ -32,7 +32,7 @@ def target(net):
 
 
 def test_gradients(net, target):
-    maps = explain(net, X, ["grad", "gi", "gb"], aggregation=RAW)
+    maps = explain(net, X, ["grad", "gi", "gb"], aggregate=RAW)
     close(maps["grad"], captum_attr.Saliency(net).attribute(X, target=target, abs=False))
     close(maps["gi"], captum_attr.InputXGradient(net).attribute(X, target=target))
     close(maps["gb"], captum_attr.GuidedBackprop(net).attribute(X, target=target))
@@ -41,7 +41,7 @@ def test_gradients(net, target):
 @pytest.mark.parametrize("method", ["left", "right", "middle", "trapezoid", "gausslegendre"])
 def test_integrated_gradients(net, target, method):
     options = Options(ig_method=method, ig_steps=9, ig_baseline=0.25)
-    maps = explain(net, X, "ig", options=options, aggregation=RAW, batch_size=16)
+    maps = explain(net, X, "ig", options=options, aggregate=RAW, batch_size=16)
     theirs = method if method == "gausslegendre" else f"riemann_{method}"
     expected = captum_attr.IntegratedGradients(net).attribute(
         X, baselines=0.25, target=target, n_steps=9, method=theirs
@@ -56,7 +56,7 @@ def test_integrated_gradients_are_complete(net, target):
     errors = {}
     for steps in (10, 200):
         options = Options(ig_steps=steps, ig_method="middle")
-        total = explain(net, X, "ig", options=options, aggregation=RAW)["ig"].sum((1, 2, 3))
+        total = explain(net, X, "ig", options=options, aggregate=RAW)["ig"].sum((1, 2, 3))
         errors[steps] = (total - difference).abs().max().item()
     assert errors[200] < 5e-3 * difference.abs().max().item()
     assert errors[200] < errors[10]
@@ -65,7 +65,7 @@ def test_integrated_gradients_are_complete(net, target):
 @pytest.mark.parametrize("layer", ["0", "3", "4", "5"])
 @pytest.mark.parametrize("relu", [False, True])
 def test_grad_cam(net, target, layer, relu):
-    maps = explain(net, X, "gc", options=Options(gc_layer=layer, gc_relu=relu), aggregation=RAW)
+    maps = explain(net, X, "gc", options=Options(gc_layer=layer, gc_relu=relu), aggregate=RAW)
     cam = captum_attr.LayerGradCam(net, net[int(layer)]).attribute(X, target=target, relu_attributions=relu)
     close(maps["gc"], captum_attr.LayerAttribution.interpolate(cam, (8, 8), "bilinear"))
 
@@ -73,7 +73,7 @@ def test_grad_cam(net, target, layer, relu):
 def test_noise_tunnel_agrees_on_its_own_noise(net, target):
     """SG, SG-SQ and VG against captum's, which draws its own noise: equal when there is none to speak of."""
     options = Options(noise=1e-6, noise_absolute=True, noise_samples=3)
-    maps = explain(net, X, ["sg", "sg-sq"], options=options, aggregation=RAW)
+    maps = explain(net, X, ["sg", "sg-sq"], options=options, aggregate=RAW)
     tunnel = captum_attr.NoiseTunnel(captum_attr.Saliency(net))
     for name, kind in (("sg", "smoothgrad"), ("sg-sq", "smoothgrad_sq")):
         expected = tunnel.attribute(X, nt_type=kind, nt_samples=3, stdevs=1e-6, target=target, abs=False)
@@ -86,16 +86,16 @@ def test_guided_backprop_sees_every_relu(style):
     separate, other = seeded(lambda: ReluStyles("modules")), seeded(lambda: ReluStyles(style))
     target = separate(X).argmax(1)
     expected = captum_attr.GuidedBackprop(separate).attribute(X, target=target)
-    plain = explain(separate, X, "grad", aggregation=RAW)["grad"]
+    plain = explain(separate, X, "grad", aggregate=RAW)["grad"]
     assert (plain - expected).abs().max() > 0.1 * expected.abs().max()  # the rule matters here
-    close(explain(other, X, "gb", aggregation=RAW)["gb"], expected)
+    close(explain(other, X, "gb", aggregate=RAW)["gb"], expected)
 
 
 @pytest.mark.parametrize("style", RELU_STYLES)
 def test_plain_gradients_after_guided_ones_are_plain(style):
     model = seeded(lambda: ReluStyles(style))
-    maps = explain(model, X, ["grad", "gb"], aggregation=RAW)
-    again = explain(model, X, ["gb", "grad"], aggregation=RAW)
+    maps = explain(model, X, ["grad", "gb"], aggregate=RAW)
+    again = explain(model, X, ["gb", "grad"], aggregate=RAW)
     close(maps["grad"], seeded_gradient(model))
     torch.testing.assert_close(maps["grad"], again["grad"])
     torch.testing.assert_close(maps["gb"], again["gb"])
@@ -110,7 +110,7 @@ def test_captum_objects_are_estimators(net, target):
     occlusion = captum_attr.Occlusion(net)
     arguments = {"sliding_window_shapes": (3, 2, 2), "strides": (3, 2, 2)}
     estimator = from_captum(occlusion, **arguments)
-    explainer = Explainer(net, ["grad", estimator, "occlusion^2"], aggregation="mean(raw)", batch_size=4)
+    explainer = Explainer(net, ["grad", estimator, "occlusion^2"], aggregate="mean(raw)", batch_size=4)
     maps = explainer(X)
     expected = occlusion.attribute(X, target=target, **arguments)
     close(maps["occlusion"], expected.mean(1))
@@ -120,7 +120,7 @@ def test_captum_objects_are_estimators(net, target):
 
 def test_layer_attributions_are_upsampled(net, target):
     estimator = from_captum(captum_attr.LayerGradCam(net, net[4]), "cam4")
-    maps = explain(net, X, [estimator, "gc"], options=Options(gc_layer="4", gc_relu=False), aggregation=RAW)
+    maps = explain(net, X, [estimator, "gc"], options=Options(gc_layer="4", gc_relu=False), aggregate=RAW)
     close(maps["cam4"], maps["gc"])
 
 

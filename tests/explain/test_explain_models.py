@@ -18,7 +18,7 @@ def reference_gradient(model, x):
 
 
 def check(model, x, layer, names=NAMES):
-    explainer = Explainer(model, names, options=FEW, aggregation=RAW, batch_size=4)
+    explainer = Explainer(model, names, options=FEW, aggregate=RAW, batch_size=4)
     maps = explainer(x)
     gradient = reference_gradient(model.eval(), x)
     torch.testing.assert_close(maps["grad"], gradient, rtol=1e-4, atol=1e-5 * gradient.abs().max().item())
@@ -122,8 +122,8 @@ def test_normalisation_in_place_inside_the_model():
     net = seeded(small_net)
     x = images(3)
     before = x.clone()
-    outside = explain(Normalized(net, [0.5] * 3, [0.25] * 3), x, NAMES, options=FEW, aggregation=RAW)
-    inside = explain(NormalisesInPlace(net), x, NAMES, options=FEW, aggregation=RAW)
+    outside = explain(Normalized(net, [0.5] * 3, [0.25] * 3), x, NAMES, options=FEW, aggregate=RAW)
+    inside = explain(NormalisesInPlace(net), x, NAMES, options=FEW, aggregate=RAW)
     for name in NAMES:
         torch.testing.assert_close(inside[name], outside[name])
     assert torch.equal(x, before)
@@ -133,8 +133,8 @@ def test_normalized_explains_in_the_units_of_the_image():
     net, x = seeded(small_net), images(3)
     mean, std = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.25, 0.5])
     z = (x - mean.reshape(3, 1, 1)) / std.reshape(3, 1, 1)
-    raw = explain(net, z, ["grad", "gc"], aggregation=RAW)
-    image = explain(Normalized(net, mean, std), x, ["grad", "gc"], aggregation=RAW)
+    raw = explain(net, z, ["grad", "gc"], aggregate=RAW)
+    image = explain(Normalized(net, mean, std), x, ["grad", "gc"], aggregate=RAW)
     torch.testing.assert_close(image["grad"], raw["grad"] / std.reshape(3, 1, 1), rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(image["gc"], raw["gc"])
     with pytest.raises(ValueError, match="std must be > 0"):
@@ -146,7 +146,7 @@ def test_normalized_explains_in_the_units_of_the_image():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_batches_follow_the_models_precision(dtype):
     model = seeded(small_net).to(dtype)
-    maps = explain(model, images(2), ["grad", "sg"], aggregation=RAW)
+    maps = explain(model, images(2), ["grad", "sg"], aggregate=RAW)
     assert maps["grad"].dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
 
 
@@ -155,7 +155,7 @@ def test_grad_cam_after_an_in_place_relu_sees_the_layers_own_output():
     separate, in_place = seeded(small_net), seeded(lambda: small_net(in_place=True))
     for relu in (False, True):
         options = Options(gc_layer="4", gc_relu=relu)  # the convolution before the last ReLU
-        a, b = (explain(m, x, "gc", options=options, aggregation="none(raw)")["gc"] for m in (separate, in_place))
+        a, b = (explain(m, x, "gc", options=options, aggregate="none(raw)")["gc"] for m in (separate, in_place))
         torch.testing.assert_close(a, b)
 
 

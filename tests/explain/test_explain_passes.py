@@ -74,13 +74,11 @@ def test_few_images_share_a_pass():
 def test_a_map_does_not_depend_on_batch_size_or_order():
     model = seeded(small_net)
     x, ids = images(64), torch.arange(100, 164)
-    together = explain(model, x, EVERYTHING, options=FEW, index=ids, batch_size=64, aggregation=RAW)
+    together = explain(model, x, EVERYTHING, options=FEW, index=ids, batch_size=64, aggregate=RAW)
     order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
-    shuffled = explain(model, x[order], EVERYTHING, options=FEW, index=ids[order], batch_size=9, aggregation=RAW)
+    shuffled = explain(model, x[order], EVERYTHING, options=FEW, index=ids[order], batch_size=9, aggregate=RAW)
     for i in (0, 17, 63):
-        alone = explain(
-            model, x[i : i + 1], EVERYTHING, options=FEW, index=ids[i : i + 1], batch_size=1, aggregation=RAW
-        )
+        alone = explain(model, x[i : i + 1], EVERYTHING, options=FEW, index=ids[i : i + 1], batch_size=1, aggregate=RAW)
         for name, a in together.items():
             tolerance = {"rtol": 1e-4, "atol": 1e-5 * a[i].abs().max().item()}
             torch.testing.assert_close(alone[name][0], a[i], **tolerance)
@@ -89,9 +87,9 @@ def test_a_map_does_not_depend_on_batch_size_or_order():
 
 def test_together_equals_one_at_a_time():
     model, x = seeded(small_net), images(5)
-    together = explain(model, x, EVERYTHING, options=FEW, aggregation=RAW)
+    together = explain(model, x, EVERYTHING, options=FEW, aggregate=RAW)
     for name in EVERYTHING:
-        alone = explain(model, x, name, options=FEW, aggregation=RAW)[name]
+        alone = explain(model, x, name, options=FEW, aggregate=RAW)[name]
         torch.testing.assert_close(alone, together[name], rtol=1e-4, atol=1e-5 * alone.abs().max().item())
 
 
@@ -104,11 +102,11 @@ def test_ensembles_equal_a_slow_loop_with_the_same_noise(base):
     target = model(x).argmax(1)
     options = Options(ig_steps=5, noise_samples=6, noise=0.2)
     names = [f"{e}({base})" for e in ("sg", "sg-sq", "vg")]
-    maps = explain(model, x, names, options=options, index=ids, seed=11, aggregation=RAW, batch_size=7)
+    maps = explain(model, x, names, options=options, index=ids, seed=11, aggregate=RAW, batch_size=7)
     loop = []
     for j in range(6):
         copy = noisy_copies(x, noise_level(x, options), ids, 11, j, 1)[0]
-        loop.append(explain(model, copy, base, options=options, target="label", labels=target, aggregation=RAW)[base])
+        loop.append(explain(model, copy, base, options=options, target="label", labels=target, aggregate=RAW)[base])
     loop = torch.stack(loop).double()
     for name, expected in zip(names, (loop.mean(0), loop.square().mean(0), loop.var(0, unbiased=False))):
         got = maps[str(parse(name))].double()
@@ -249,14 +247,14 @@ def test_two_aggregations_of_one_estimator_share_its_passes():
     together = explain(model, x, listed, options=FEW)
     for name in listed:
         base, _, aggregation = name.partition("@")
-        single = explain(model, x, base, options=FEW, aggregation=aggregation or "mean(abs)")[base]
+        single = explain(model, x, base, options=FEW, aggregate=aggregation or "mean(abs)")[base]
         assert torch.equal(together[name], single), name
     assert (together["grad@mean(raw)"] < 0).any() and (together["grad"] >= 0).all()
     assert not torch.equal(together["grad"], together["grad@mean(raw)"])
 
 
 def test_an_aggregation_of_its_own_beside_maps_per_channel():
-    explainer = Explainer(seeded(small_net), ["grad", "grad@mean(raw)", "sobel"], aggregation=RAW)
+    explainer = Explainer(seeded(small_net), ["grad", "grad@mean(raw)", "sobel"], aggregate=RAW)
     for n in (0, 2):
         maps = explainer(images(n) if n else images(1)[:0])
         assert [tuple(m.shape[1:]) for m in maps.values()] == [(3, 8, 8), (8, 8), (1, 8, 8)]

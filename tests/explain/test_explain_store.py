@@ -89,7 +89,7 @@ def test_half_precision_keeps_small_gradients(store):
 
 
 def test_per_channel_maps(store):
-    stored = generate(store, explainer(names=["grad", "gc"], aggregation="none(raw)"), X)
+    stored = generate(store, explainer(names=["grad", "gc"], aggregate="none(raw)"), X)
     assert stored["grad"].shape == (10, 3, 8, 8) and stored["gc"].shape == (10, 1, 8, 8)
 
 
@@ -121,7 +121,7 @@ def other_model():
         (other_model, ["grad"], "model: stored"),
         (lambda: {"seed": 1}, ["sg-sq"], "seed: stored 0, asked for 1"),
         (lambda: {"target": 1}, ["grad"], "target: stored 'predicted', asked for 1"),
-        (lambda: {"aggregation": "sum(raw)"}, ["grad"], "aggregation"),
+        (lambda: {"aggregate": "sum(raw)"}, ["grad"], "aggregation"),
         (lambda: {"options": Options(noise_samples=2)}, ["sg-sq"], "options"),
     ],
 )

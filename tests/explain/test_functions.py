@@ -171,7 +171,7 @@ def test_stored_without_aggregation(tmp_path):
     from roarfast.explain import AttributionStore, generate
 
     model, (x, _) = net(), pictures()
-    explainer = Explainer(model, ["deconvnet", "excitation"], aggregation="none(raw)", batch_size=4)
+    explainer = Explainer(model, ["deconvnet", "excitation"], aggregate="none(raw)", batch_size=4)
     stored = generate(AttributionStore(tmp_path), explainer, x)
     expected = explainer(x)
     for name in ("deconvnet", "excitation"):

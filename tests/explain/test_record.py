@@ -39,7 +39,7 @@ def test_every_record_is_complete():
 
 def test_a_record_of_the_users_shares_the_pass_and_is_averaged():
     mine = Estimator("mine", of_pass=scaled)
-    explainer = Explainer(linear(), [mine, "grad", "mine^2", "sg(mine)", "sg"], target=0, aggregation="none(raw)")
+    explainer = Explainer(linear(), [mine, "grad", "mine^2", "sg(mine)", "sg"], target=0, aggregate="none(raw)")
     assert [p.bases for p in explainer.plan.passes] == [("grad", "mine")] * 2
     maps = explainer(images())
     expected = (3 * WEIGHT[0]).reshape(1, 1, 2, 2).expand(3, -1, -1, -1)
@@ -50,20 +50,20 @@ def test_a_record_of_the_users_shares_the_pass_and_is_averaged():
 
 def test_a_record_of_the_users_along_the_path():
     mean = Estimator("mean-gradient", of_pass=scaled, path=True)
-    explainer = Explainer(linear(), [mean, "ig"], options=Options(ig_steps=4), target=1, aggregation="none(raw)")
+    explainer = Explainer(linear(), [mean, "ig"], options=Options(ig_steps=4), target=1, aggregate="none(raw)")
     assert explainer.plan.backwards == 4
     torch.testing.assert_close(explainer(images())["mean-gradient"][0, 0], (3 * WEIGHT[1]).reshape(2, 2))
 
 
 def test_another_name_and_options():
     twice = Estimator("mine", of_pass=scaled).named("twice", {"factor": 2.0})
-    maps = Explainer(linear(), [twice, "grad"], target=0, aggregation="none(raw)")(images())
+    maps = Explainer(linear(), [twice, "grad"], target=0, aggregate="none(raw)")(images())
     torch.testing.assert_close(maps["twice"], 2 * maps["grad"])
 
 
 def test_an_estimator_without_a_model_needs_no_target(tmp_path):
     dark = Estimator("dark", of_image=lambda x, index, seed, options: -x, options=("sobel_axis",))
-    explainer = Explainer(linear(), [dark], aggregation="none(raw)")
+    explainer = Explainer(linear(), [dark], aggregate="none(raw)")
     torch.testing.assert_close(explainer(images())["dark"], -images())
     assert explainer.plan.forwards == 0
     stored = generate(AttributionStore(tmp_path), explainer, images())

@@ -65,7 +65,7 @@ def test_a_linear_model_explains_itself_alike(tmp_path: Path) -> None:
 def test_its_gradient_is_its_weights() -> None:
     model = build_model("linear", 3, 1, seed=0, size=(4, 5)).eval()
     x, labels = torch.rand(2, 1, 4, 5), torch.tensor([2, 0])
-    maps = explain(model, x, ["grad"], labels=labels, target="label", aggregation="mean(raw)")["grad"]
+    maps = explain(model, x, ["grad"], labels=labels, target="label", aggregate="mean(raw)")["grad"]
     assert np.allclose(maps, model.fc.weight.detach().numpy()[labels].reshape(2, 4, 5))
 
 
