@@ -44,7 +44,7 @@ def _look(path: Path) -> tuple[str, dict[str, list[dict[str, object]]]]:
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.text_factory = text
     try:
-        found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
         if found == ["ok"] and not (damage := table_damage(connection)):
             return "", rows
         if found == ["ok"]:

@@ -55,7 +55,7 @@ class Store:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             _refuse_newer(connection, path)
-            _quick_check(connection, path)
+            _check_pages(connection, path)
             migrate(connection)
         connection.row_factory = sqlite3.Row
         return store
@@ -76,7 +76,7 @@ class Store:
         connection.text_factory = text
         try:
             _refuse_newer(connection, path)
-            _quick_check(connection, path)
+            _check_pages(connection, path)
             if 0 < version_of(connection) < VERSION:
                 copy = sqlite3.connect(":memory:", isolation_level=None)
                 connection.backup(copy)
@@ -129,7 +129,7 @@ class Store:
         with self._transaction():
             self._connection.executemany(
                 'INSERT INTO cells (key, position, protocol, dataset, estimator, postprocess, "order", "drop", trial, "null", status) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending') ON CONFLICT (key) DO UPDATE SET position = excluded.position",
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending') ON CONFLICT (key) DO UPDATE SET position = excluded.position, dataset = excluded.dataset",
                 rows,
             )
 
@@ -367,14 +367,14 @@ def _facts(text: str) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _quick_check(database: sqlite3.Connection, path: Path) -> None:
+def _check_pages(database: sqlite3.Connection, path: Path) -> None:
     """Refuses a file whose pages do not fit together.
 
     Raises:
         StudyError: With what SQLite found, and what to do.
     """
     try:
-        found = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
+        found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if isinstance(error, sqlite3.OperationalError):
             raise

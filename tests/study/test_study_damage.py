@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from roarfast._sealed import Damaged, read_sealed, seal
 from roarfast.study import Study, training
 from roarfast.study.errors import StudyError
 from roarfast.study.progress import TaskProgress
+from roarfast.study.records import Cell
 from roarfast.study.recovery import recover
 from roarfast.study.results import load
 from roarfast.study.store import Store
@@ -196,6 +198,21 @@ def test_a_store_whose_tables_are_misnamed_is_refused_by_readers_and_replaced_by
     assert outcome(copy / "run") == outcome(finished / "run")
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_damaged_key_of_a_row_or_of_its_index_is_mended_by_a_run(finished: Path, copy: Path, which: int) -> None:
+    store = copy / "run" / "results.sqlite"
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        (key,) = database.execute("SELECT key FROM cells LIMIT 1").fetchone()
+        database.execute("PRAGMA journal_mode=DELETE")
+    whole = store.read_bytes()
+    places = [found.start() for found in re.finditer(key.encode(), whole)]
+    assert len(places) == 2, "a row and its entry in the index"
+    store.write_bytes(whole[: places[which]] + bytes([whole[places[which]] ^ 0x01]) + whole[places[which] + 1 :])
+    assert any("results.sqlite is damaged" in note and "index" in note for note in run(copy))
+    assert outcome(copy / "run") == outcome(finished / "run")
+    assert not any("damaged" in note for note in run(copy))
+
+
 @pytest.mark.parametrize("bit", [0x01, 0x20, 0x80])
 def test_no_damaged_byte_of_the_first_page_is_an_error_without_a_name(copy: Path, tmp_path: Path, bit: int) -> None:
     whole = (copy / "run" / "results.sqlite").read_bytes()
@@ -217,6 +234,29 @@ def test_no_damaged_byte_of_the_first_page_is_an_error_without_a_name(copy: Path
             assert "results.sqlite" in str(error), place
         shutil.rmtree(folder)
         folder.mkdir()
+
+
+def test_no_damaged_byte_of_a_store_hides_a_cell_or_doubles_it(copy: Path, tmp_path: Path) -> None:
+    path = copy / "run" / "results.sqlite"
+    with Store.open_readonly(copy / "run") as store:
+        rows = store.rows()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+    names = ("protocol", "estimator", "postprocess", "order", "drop", "trial", "null")
+    cells = [(row["key"], Cell(*(row[name] for name in names))) for row in rows]  # type: ignore[literal-required]
+    whole, folder = path.read_bytes(), tmp_path / "one"
+    for place in range(4096, len(whole), 97):
+        folder.mkdir()
+        (folder / "results.sqlite").write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        recover(folder)
+        with Store.create(folder) as store:
+            store.drop_damaged()
+            store.register(cells, rows[0]["dataset"])
+            for key, _ in cells:
+                store.finish({key: {"accuracy": 0.5}}, {})
+            found = [row["key"] for row in store.rows() if row["accuracy"] == 0.5]
+            assert sorted(found) == sorted(key for key, _ in cells), place
+        shutil.rmtree(folder)
 
 
 def test_any_flipped_bit_of_a_sealed_file_is_noticed_or_harmless(tmp_path: Path) -> None:
