@@ -115,9 +115,8 @@ def page_part() -> str:
         *(f"{number}. {shown(work)}" for work, number in numbers.items()),
     ]
     tally = ", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1]))
-    intro = (
-        f"Of {sum(counts.values())} rows: {tally}. **What did not hold:** {'; '.join(failed) or 'nothing'}.\n\n{RULES}"
-    )
+    listed = "\n\n" + "\n".join(f"- {claim}" for claim in failed) if failed else " nothing."
+    intro = f"Of {sum(counts.values())} rows: {tally}. **What did not hold:**{listed}\n\n{RULES}"
     return "\n".join([intro, "", *lines]).rstrip() + "\n"
 
 
