@@ -1,4 +1,4 @@
-"""All ten estimators of the seed paper over CIFAR-10 images with resnet8, beside the same through captum."""
+"""All ten estimators of Song et al. over CIFAR-10 images with resnet8, beside the same through captum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the study of birds (preset cub20): Table 1 of the seed paper, and what smoothing does to ROAR and ROAD.
+"""The page of the study of birds (preset cub20): Table 1 of Song et al., and what smoothing does to ROAR and ROAD.
 
 roarfast run docs/results/cub20/study.toml --data-root FOLDER_OF_THE_NPZ_FILE --workers 2 --out runs/cub20
 python tools/cub20.py runs/cub20    (tables from the run folder, then page and figures)

@@ -1,4 +1,4 @@
-"""The page of a study of the seed paper's questions (Figures 4 to 7 and 9, Table 1), from the tables that `roarfast report --export` wrote.
+"""The page of a study of the questions of Song et al. (Figures 4 to 7 and 9, Table 1), from the tables that `roarfast report --export` wrote.
 
 python tools/subset_page.py docs/results/svhn-subset
 
@@ -203,7 +203,7 @@ def page(folder: Path, title: str, data: str) -> str:
     """The page; every number is from the tables beside it."""
     study = Study(folder)
     lines = [
-        f"# The seed paper's questions on {title}",
+        f"# The questions of Song et al. on {title}",
         "",
         *opening(study.claims()),
         f"{data} {len(study.base)} base models, each with its own maps and retrained models; [study.toml](study.toml). Intervals "
