@@ -73,8 +73,8 @@ def scalar(rng: Rng) -> Any:
 
 def must_be_refused(op: str, name: str, value: Any) -> bool:
     """Whether a parameter can mean nothing by a value: of those above, or no bool for a flag."""
-    if name == "index" and isinstance(value, list) and value == [[1, 2], [3, 4]]:
-        return False  # four ids, as for maps [2, 2, H, W]: right where there are four
+    if name in ("index", "fill", "value") and isinstance(value, list) and value == [[1, 2], [3, 4]]:
+        return False  # four ids, or four values for two images of two channels: right where there are so many
     if any(value is hopeless for hopeless in _HOPELESS):
         return True
     return isinstance(parameters(op)[name].default, bool) and not isinstance(value, (bool, np.bool_))

@@ -72,6 +72,7 @@ def test_an_error_is_named_by_a_sentence_about_an_argument() -> None:
     ):
         assert not is_named(ValueError(message), names), message
     assert must_be_refused("removal_mask", "keep", "no") and not must_be_refused("removal_mask", "keep", True)
+    assert not must_be_refused("remove", "fill", [[1, 2], [3, 4]]), "right for two images of two channels"
 
 
 @pytest.mark.parametrize("kind", KINDS)
