@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from roarfast.metrics import Estimate, holm, join_audits
+from roarfast.metrics.audit_results import BETWEEN
 from roarfast.metrics.auditing import FILLS, SCORES
 
 ORDER_BASED = ("road", "deletion", "insertion", "pixel_flipping")
@@ -46,7 +47,7 @@ def shown(cell, sure):
     """A cell of the table; bold where Holm's p is below 0.05."""
     if cell.why or not (cell.improved or cell.worsened):
         return str(cell)
-    text = f"{cell.improved}/{cell.maps}, {cell.change.value:+.4f} [{cell.change.low:+.4f}, {cell.change.high:+.4f}]"
+    text = f"{cell.improved}/{cell.maps}, {cell.change_with_interval()}"
     return f"**{text}**" if sure else text
 
 
@@ -88,7 +89,8 @@ def write_page(parts, accuracies, names, out):
         "## Every score",
         "",
         f"How many of {len(names) * len(parts)} sets of maps score better with the post-processing, and the mean change (positive: looks better) with its 95 % interval over "
-        "images; bold where Holm's p over all cells is below 0.05. `unchanged`: not by a bit. `roll` moves maps off their images: a score should fall.",
+        "images; bold where Holm's p over all cells is below 0.05. `unchanged`: not by a bit. `no interval`: nearly all resamples lie to one side of the change. `roll` moves maps "
+        "off their images: a score should fall.",
         "",
         "| score | fill | " + " | ".join(f"`{k}`" for k in kinds) + " |",
         "|---|---|" + "---|" * len(kinds),
@@ -110,8 +112,13 @@ def write_page(parts, accuracies, names, out):
     (out / "audit.csv").write_text(with_holm(found.to_csv(), adjusted))
     save(
         out / "values.csv",
-        ["score", "fill", "map", "value"],
-        [[*k, m, f"{v:.6g}"] for k, t in found.values.items() for m, v in t.items()],
+        ["score", "fill", "map", "plain", *kinds],
+        [
+            [*key, m, *(f"{table[name]:.5g}" for name in (m, *(f"{m}{BETWEEN}{k}" for k in kinds)))]
+            for key, table in found.values.items()
+            for m in table
+            if BETWEEN not in m
+        ],
     )
     header = ["score", "fill", "score 2", "fill 2", "maps", "tau", "low", "high"]
     kind = {False: "all", True: "plain"}

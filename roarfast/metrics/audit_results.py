@@ -56,7 +56,12 @@ class Cell:
             return self.why
         if not self.improved and not self.worsened:
             return "unchanged"
-        return f"{self.improved}/{self.maps} better, {self.change.value:+.4f} [{self.change.low:+.4f}, {self.change.high:+.4f}]"
+        return f"{self.improved}/{self.maps} better, {self.change_with_interval()}"
+
+    def change_with_interval(self) -> str:
+        """The change, with its interval if it has one."""
+        c = self.change
+        return f"{c.value:+.4f}" + (f" [{c.low:+.4f}, {c.high:+.4f}]" if c.low <= c.high else " (no interval)")
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Resampled:
         return Resampled(self.value[j], self.draws[:, j], self.influence[:, j], self.n)
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """Lower and upper bounds, floats or `[k]`; NaN where there is nothing to measure."""
+        """Lower and upper bounds, floats or `[k]`; NaN where there is nothing to measure, or all resamples lie to one side."""
         if not 0 < level < 1:
             raise ValueError(f"level must be in (0, 1), got {level}")
         if self.draws.ndim == 1:
@@ -180,6 +180,11 @@ def _bca(value: float, draws: Floats, influence: Floats, n: int, level: float) -
         # Beyond the pole of the transformation there is no quantile: the outermost resample it is.
         ranks.append(_NORMAL.cdf(bias + z / below_pole) if below_pole > 0 else float(z > 0))
     low, high = np.quantile(draws, ranks, method="weibull")
+    slack = 1e-9 * (abs(value) + float(np.ptp(draws)))
+    if (
+        not low - slack <= value <= high + slack
+    ):  # (nearly) all resamples to one side: they cannot say how far it is off
+        return math.nan, math.nan
     return float(low), float(high)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roarfast.metrics import bootstrap, holm
-from roarfast.metrics.resampling import resamples, trial_interval, weighted_mean
+from roarfast.metrics.resampling import Resampled, resamples, trial_interval, weighted_mean
 
 
 def test_resamples_are_multinomial() -> None:
@@ -80,3 +80,14 @@ def test_holm() -> None:
     from roarfast.report import stats
 
     assert stats.holm is holm
+
+
+def test_no_interval_where_all_resamples_lie_to_one_side() -> None:
+    """How many different images a resample has is always less than how many there are: BCa would be sure of a wrong number."""
+    found = bootstrap(lambda weights: (weights > 0).sum(1).astype(np.float64), 200, 300)
+    assert found.value == 200 > found.draws.max()
+    assert np.isnan(found.interval()).all() and str(found.estimate()) == "200.0000"
+    # Rounding is no side: all but a few resamples have this value but for the last bit.
+    value, draws = 0.1 + 0.2, np.r_[np.full(298, 0.3), 0.3 - 1e-12, 0.3 - 1e-12]
+    low, high = Resampled(np.float64(value), draws, np.zeros(0), 200).interval()
+    assert low == pytest.approx(0.3, abs=1e-11) and high == pytest.approx(0.3, abs=1e-11)
