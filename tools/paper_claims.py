@@ -619,7 +619,7 @@ ROAR = [
 SCORES = study(
     "scores-cifar10",
     "scores-cifar10/study.toml",
-    55,
+    17,
     "python tools/score_claims.py RUNS/scores-cifar10 --out docs/results/scores-cifar10",
 )
 CIFAR_FILES = "--train DATA/cifar10_train_10k.npz --test DATA/cifar10_test_2k.npz"
@@ -632,7 +632,7 @@ FLIPPING = Work(
     "reference-flipping",
     (f"python tools/reference_flipping.py {CIFAR_FILES} --images 300",),
 )
-SCORED = "CIFAR-10, 10,000 + 1,000"
+SCORED = "CIFAR-10, 10,000 + 2,000"
 SPOKEN = {"holds": HOLDS, "does not hold": FAILS, "partly": PARTLY, "cannot be told here": OPEN}
 
 
