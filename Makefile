@@ -105,7 +105,7 @@ mutants: build-ptx $(BIN)/.packages
 # The tests with the oldest torch that pyproject.toml allows, in an environment of their own.
 test-oldest:
 	mkdir -p build
-	sed -e 's/^torch==.*/torch==2.6.0/' -e 's/^torchvision==.*/torchvision==0.21.0/' constraints.txt >build/oldest.txt
+	sed -e 's/^torch==.*/torch==2.6.0/' -e 's/^torchvision==.*/torchvision==0.21.0/' -e 's/^sympy==.*/sympy==1.13.1/' constraints.txt >build/oldest.txt
 	$(MAKE) test VENV=build/venv-oldest CONSTRAINTS=build/oldest.txt
 
 # The op tests where there is no torch, on the kernels built in place, in an environment of their own.
