@@ -21,14 +21,14 @@ def renamed(**now: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         Traceback (most recent call last):
         TypeError: f() has no argument 'memory': write out_layout=...
     """
-    old = frozenset(now)
+    old = tuple(sorted(now))  # a frozenset here is more than torch.compile of 2.6 can guard
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if kwargs and not old.isdisjoint(kwargs):
-                name = sorted(old & kwargs.keys())[0]
-                raise TypeError(f"{function.__name__}() has no argument {name!r}: write {now[name]}")
+            for name in old:
+                if name in kwargs:
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}: write {now[name]}")
             return function(*args, **kwargs)
 
         return call
@@ -47,16 +47,17 @@ def scipys(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         Traceback (most recent call last):
         TypeError: f() has no argument 'axes'; roarfast.compat.ndimage.f takes SciPy's: axes, output
     """
-    known = frozenset(names)
+    known = tuple(sorted(names))
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if kwargs and not known.isdisjoint(kwargs):
-                name, here = sorted(known & kwargs.keys())[0], function.__name__
-                raise TypeError(
-                    f"{here}() has no argument {name!r}; roarfast.compat.ndimage.{here} takes SciPy's: {', '.join(names)}"
-                )
+            for name in known:
+                if name in kwargs:
+                    here = function.__name__
+                    raise TypeError(
+                        f"{here}() has no argument {name!r}; roarfast.compat.ndimage.{here} takes SciPy's: {', '.join(names)}"
+                    )
             return function(*args, **kwargs)
 
         return call

@@ -51,7 +51,7 @@ def rates(name: str, values: Sequence[float]) -> tuple[float, ...]:
     check.entries(name, values, "a sequence of rates such as (0.1, 0.3, 0.5)")
     global _latest_rates
     latest = _latest_rates
-    if values is latest[0]:
+    if type(values) is tuple and values is latest[0]:  # torch.compile of 2.6 cannot compare a list with a tuple
         return latest[1]
     if isinstance(values, (tuple, list)) and all(type(v) in (int, float) for v in values):
         result = _plain_rates(name, tuple(values))

@@ -39,6 +39,8 @@ def deterministic(compiled: bool = False) -> Iterator[None]:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn.deterministic, cudnn.benchmark = True, False
     inductor = importlib.import_module("torch._inductor.config") if compiled else None
+    if not hasattr(inductor, "deterministic"):  # torch 2.6 has none
+        inductor = None
     inductor_before = getattr(inductor, "deterministic", False)
     if inductor is not None:
         inductor.deterministic = True  # type: ignore[attr-defined]
