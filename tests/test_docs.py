@@ -12,7 +12,8 @@ import pytest
 from helpers.docs_pages import NEED_PEERS, PAGES, ROOT, blocks, name, pages_with, run_python, run_shell
 
 LANGUAGES = {"python", "sh", "toml", "text"}  # and directives of Sphinx; a block without a language would not be run
-TAKE_LONG = {"README.md", "docs/studies.md", "docs/explain.md"}  # the demo's study; a training
+# The demo's study; a training; torchrun, of which a process may abort on its way out on a busy machine.
+TAKE_LONG = {"README.md", "docs/studies.md", "docs/explain.md", "docs/training.md"}
 MOST_NOT_RUN = 10
 ALL = [*PAGES, *NEED_PEERS]
 
